@@ -1,0 +1,140 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"likewise/internal/like"
+)
+
+// FeedBacklog is how many changed items one feed may hold back before its
+// consumer is told that it fell behind (F3). Repeated changes of one item
+// count once, because only the newest total is owed.
+const FeedBacklog = 1 << 16
+
+// Broadcast hands changed totals to any number of feeds. It is the part of
+// [Feeder] that ledgers share. The zero value is ready; it starts no goroutine,
+// and publishing never waits for a consumer.
+type Broadcast struct {
+	mu     sync.Mutex
+	feeds  map[*feed]struct{}
+	closed bool
+}
+
+// feed is one consumer's backlog, guarded by the broadcast's mutex.
+type feed struct {
+	pending map[like.Item]like.Total
+	behind  bool
+	wake    chan struct{} // holds one token while there is something to see
+}
+
+// Publish offers committed totals to every feed. Of one item the largest version
+// is kept. The slice stays the caller's.
+func (b *Broadcast) Publish(totals []like.Total) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(totals) == 0 {
+		return
+	}
+	for f := range b.feeds {
+		f.add(totals)
+		f.signal()
+	}
+}
+
+func (f *feed) add(totals []like.Total) {
+	for _, t := range totals {
+		if held, ok := f.pending[t.Item]; ok && held.Version >= t.Version {
+			continue
+		}
+		f.pending[t.Item] = t
+	}
+	if len(f.pending) > FeedBacklog {
+		f.behind = true
+		clear(f.pending)
+	}
+}
+
+func (f *feed) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Feed implements [Feeder].
+func (b *Broadcast) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
+	return func(yield func([]like.Total, error) bool) {
+		f := b.subscribe()
+		defer b.unsubscribe(f)
+		if !yield(nil, nil) {
+			return
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				yield(nil, context.Cause(ctx))
+				return
+			case <-f.wake:
+			}
+			batch, err := b.take(f)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(batch) > 0 && !yield(batch, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Close ends every feed, and every later one, with [like.ErrClosed].
+func (b *Broadcast) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for f := range b.feeds {
+		f.signal()
+	}
+}
+
+func (b *Broadcast) subscribe() *feed {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := &feed{pending: map[like.Item]like.Total{}, wake: make(chan struct{}, 1)}
+	if b.feeds == nil {
+		b.feeds = map[*feed]struct{}{}
+	}
+	b.feeds[f] = struct{}{}
+	if b.closed {
+		f.signal()
+	}
+	return f
+}
+
+func (b *Broadcast) unsubscribe(f *feed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.feeds, f)
+}
+
+// take empties a feed's backlog, or says why the feed ends.
+func (b *Broadcast) take(f *feed) ([]like.Total, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case f.behind:
+		return nil, fmt.Errorf("%w: feed is more than %d items behind", like.ErrOverloaded, FeedBacklog)
+	case b.closed:
+		return nil, like.ErrClosed
+	}
+	batch := make([]like.Total, 0, len(f.pending))
+	for _, t := range f.pending {
+		batch = append(batch, t)
+	}
+	clear(f.pending)
+	return batch, nil
+}
