@@ -1,0 +1,118 @@
+// Package config holds every setting of the program. The struct tags of
+// [Config] are the one table from which the flags, the environment variables,
+// the keys of the YAML file, `config print` and docs/config.md are made:
+//
+//	key      name in the file; nested structs are joined by a dot
+//	default  the value when nothing is said, in the notation of the file
+//	min max  the range that is accepted, both ends included
+//	oneof    the words that are accepted, separated by commas
+//	unit     what a bare number counts
+//	doc      one line for people
+//
+// Flags win over the environment, the environment over the file, the file over
+// the defaults. A name that is not in the table is an error wherever it stands.
+//
+// Only the composition root and the commands read the configuration; every other
+// package is handed its own small Config. This package opens the configuration
+// file and nothing else.
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// Config is the whole configuration. DefaultConfig gives the defaults, Load the
+// effective one; a Config is a plain value and safe to copy.
+type Config struct {
+	Listen      string `key:"listen" default:"127.0.0.1:8080" doc:"address of the public API"`
+	AdminListen string `key:"admin_listen" default:"127.0.0.1:9090" doc:"address of metrics, health and administration; keep it private"`
+	DataDir     string `key:"data_dir" default:"./likewise-data" doc:"directory of the store and of generated keys; one server at a time"`
+	Ledger      string `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir"`
+	Role        string `key:"role" default:"all" doc:"which part of the service this process is: all"`
+
+	JWKS           string         `key:"jwks" doc:"file or URL of the public keys that sign tokens (RS256, ES256, EdDSA)"`
+	CursorKeyFile  string         `key:"cursor_key_file" doc:"file with the key that authenticates list cursors; empty = generated in data_dir. Share it between nodes"`
+	AnonymousReads bool           `key:"anonymous_reads" default:"true" doc:"let requests without a token read"`
+	CORSOrigins    []string       `key:"cors_origins" doc:"origins whose pages may call the API, such as https://example.org"`
+	TrustedProxies []netip.Prefix `key:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed; empty = nobody's"`
+
+	Pprof         bool   `key:"pprof" default:"false" doc:"serve profiles on the admin listener"`
+	TraceEndpoint string `key:"trace_endpoint" doc:"URL that takes traces as OTLP over HTTP; empty = no traces"`
+	MemoryLimit   Bytes  `key:"memory_limit" default:"0" max:"1PiB" doc:"soft limit of the Go heap; 0 = from the container's limit. GOMEMLIMIT wins over it"`
+
+	JWT    JWT    `key:"jwt"`
+	Limits Limits `key:"limits"`
+	Pebble Pebble `key:"pebble"`
+	Counts Counts `key:"counts"`
+	Log    Log    `key:"log"`
+}
+
+// JWT says which tokens are accepted.
+type JWT struct {
+	SecretFile string        `key:"secret_file" doc:"file with the HS256 secret of at least 32 bytes; empty and no jwks = generated in data_dir"`
+	Issuer     string        `key:"issuer" doc:"the iss that tokens must have; empty = any"`
+	Audience   string        `key:"audience" doc:"the aud that tokens must have; empty = any"`
+	Leeway     time.Duration `key:"leeway" default:"30s" min:"0s" max:"60s" doc:"clock difference that exp and nbf allow for"`
+}
+
+// Limits bounds what one caller may take. The limits of list lengths are part of
+// the API's contract, so that they can be lowered but not raised.
+type Limits struct {
+	UserRate     float64 `key:"user_rate" default:"5" min:"0.001" max:"1000000" unit:"likes/s" doc:"likes and unlikes of one user"`
+	UserBurst    int     `key:"user_burst" default:"10" min:"1" max:"1000000" unit:"likes" doc:"likes of one user that may come at once"`
+	AddressRate  float64 `key:"address_rate" default:"200" min:"0.001" max:"1000000" unit:"requests/s" doc:"requests without a token from one address"`
+	AddressBurst int     `key:"address_burst" default:"400" min:"1" max:"1000000" unit:"requests" doc:"requests without a token from one address that may come at once"`
+
+	MaxConnections           int   `key:"max_connections" default:"20000" min:"1" max:"10000000" unit:"connections" doc:"open connections to the public API"`
+	MaxConnectionsPerAddress int   `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" unit:"connections" doc:"open connections from one address; 0 = no limit of its own, as is right behind a proxy"`
+	MaxHeaderBytes           Bytes `key:"max_header_bytes" default:"16KiB" min:"4KiB" max:"1MiB" doc:"size of a request's headers"`
+	MaxBodyBytes             Bytes `key:"max_body_bytes" default:"1MiB" min:"1KiB" max:"64MiB" doc:"size of a request's body"`
+
+	ReadHeaderTimeout time.Duration `key:"read_header_timeout" default:"5s" min:"100ms" max:"5m" doc:"time to send the headers"`
+	ReadTimeout       time.Duration `key:"read_timeout" default:"15s" min:"100ms" max:"1h" doc:"time to send a whole request"`
+	IdleTimeout       time.Duration `key:"idle_timeout" default:"2m" min:"1s" max:"24h" doc:"time that an unused connection is kept"`
+	ShutdownTimeout   time.Duration `key:"shutdown_timeout" default:"10s" min:"1s" max:"10m" doc:"time for a graceful shutdown"`
+
+	BatchMaxCommands int `key:"batch_max_commands" default:"1000" min:"1" max:"1000" unit:"commands" doc:"commands of one batch"`
+	CountsMaxItems   int `key:"counts_max_items" default:"100" min:"1" max:"100" unit:"items" doc:"items of one counts request"`
+	FriendsMax       int `key:"friends_max" default:"1000" min:"1" max:"1000" unit:"users" doc:"users of one friends question"`
+	PageMax          int `key:"page_max" default:"100" min:"1" max:"100" unit:"rows" doc:"longest page of a list"`
+	PageDefault      int `key:"page_default" default:"50" min:"1" max:"100" unit:"rows" doc:"page of a list when the request names no limit"`
+}
+
+// Pebble sizes the embedded store.
+type Pebble struct {
+	CacheBytes       Bytes         `key:"cache_bytes" default:"64MiB" min:"1MiB" max:"1TiB" doc:"cache of stored blocks"`
+	MemtableBytes    Bytes         `key:"memtable_bytes" default:"16MiB" min:"1MiB" max:"1GiB" doc:"newest writes held in memory before they are sorted into files"`
+	FilterBytes      Bytes         `key:"filter_bytes" default:"16MiB" min:"64KiB" max:"64GiB" doc:"filter that spares new likes a read of the store; 2 bytes for each like kept"`
+	QueueLength      int           `key:"queue_length" default:"4096" min:"1" max:"1000000" unit:"commands" doc:"commands that may wait for one writer; more are refused with 503"`
+	QueueAge         time.Duration `key:"queue_age" default:"500ms" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
+	DiskReserveBytes Bytes         `key:"disk_reserve_bytes" default:"0" max:"1PiB" doc:"free space below which writes are refused; 0 = from the size of the disk"`
+	AcceptRollback   bool          `key:"accept_rollback" default:"false" doc:"start although the store lacks writes that it had acknowledged; for one start, after reading why"`
+}
+
+// Counts sizes the cache of totals.
+type Counts struct {
+	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
+	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
+	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age from which a total is no longer answered"`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  slog.Level `key:"level" default:"info" doc:"least severity that is logged: debug, info, warn or error"`
+	Format string     `key:"format" default:"auto" oneof:"auto,text,json" doc:"form of a log line; auto = text on a terminal, else json"`
+}
+
+// DefaultConfig returns the configuration in which nothing was said.
+func DefaultConfig() Config {
+	var c Config
+	for _, s := range settings {
+		if err := s.set(&c, s.def); err != nil {
+			panic("config: default of " + s.key + ": " + err.Error())
+		}
+	}
+	return c
+}

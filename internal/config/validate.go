@@ -1,0 +1,131 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Validate reports every setting that cannot work, one a line, each with its
+// name, its value and what to do.
+func (c Config) Validate() error {
+	var errs []error
+	for i := range settings {
+		s := &settings[i]
+		if err := s.checkRange(&c); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %s is %w", s.key, s.text(&c), err))
+		}
+		if words := s.oneof; words != nil && !slices.Contains(words, s.text(&c)) {
+			errs = append(errs, fmt.Errorf("%s: %q is unknown; use one of %s", s.key, s.text(&c), strings.Join(words, ", ")))
+		}
+	}
+	return errors.Join(append(errs,
+		checkAddress("listen", c.Listen), checkAddress("admin_listen", c.AdminListen),
+		c.checkShape(), c.checkURLs(), c.checkOrigins(), c.checkPairs())...)
+}
+
+// checkRange compares the value with the tags min and max.
+func (s *setting) checkRange(c *Config) error {
+	switch v := s.field(c).(type) {
+	case *int:
+		return within(s, *v)
+	case *float64:
+		return within(s, *v)
+	case *Bytes:
+		return within(s, *v)
+	case *time.Duration:
+		return within(s, *v)
+	}
+	return nil
+}
+
+func within[T cmp.Ordered](s *setting, v T) error {
+	for _, bound := range []struct {
+		text, less string
+		sign       int
+	}{{s.min, "too small; the least is ", 1}, {s.max, "too large; the most is ", -1}} {
+		var limit T
+		if bound.text == "" {
+			continue
+		}
+		if err := parse(any(&limit), bound.text); err != nil {
+			panic("config: bound of " + s.key + ": " + err.Error())
+		}
+		if cmp.Compare(limit, v) == bound.sign {
+			return errors.New(bound.less + bound.text)
+		}
+	}
+	return nil
+}
+
+func checkAddress(key, address string) error {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return fmt.Errorf("%s: %q is not an address; write host:port, such as 127.0.0.1:8080 or :8080", key, address)
+	}
+	return nil
+}
+
+// checkShape refuses ledgers and roles that this program does not have.
+func (c Config) checkShape() error {
+	var errs []error
+	if c.Ledger != "pebble" {
+		errs = append(errs, fmt.Errorf("ledger: %q is not available; only pebble is, the store in data_dir. Set ledger to pebble or leave it out",
+			maskURL(c.Ledger)))
+	}
+	if c.Role != "all" {
+		errs = append(errs, fmt.Errorf("role: %q would need a store that several processes share, and the store in data_dir belongs to one. Set role to all", c.Role))
+	}
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("data_dir: is empty; name the directory that holds the store"))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) checkURLs() error {
+	var errs []error
+	if strings.Contains(c.JWKS, "://") && !isHTTP(c.JWKS) {
+		errs = append(errs, fmt.Errorf("jwks: %q is neither a file nor an http(s) URL; give the path of a file or a URL such as https://id.example.org/jwks.json", maskURL(c.JWKS)))
+	}
+	if c.TraceEndpoint != "" && !isHTTP(c.TraceEndpoint) {
+		errs = append(errs, fmt.Errorf("trace_endpoint: %q is not an http(s) URL; write it such as http://127.0.0.1:4318, or leave it out for no traces", maskURL(c.TraceEndpoint)))
+	}
+	return errors.Join(errs...)
+}
+
+func isHTTP(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func (c Config) checkOrigins() error {
+	var errs []error
+	for _, origin := range c.CORSOrigins {
+		if u, err := url.Parse(origin); err != nil || !isHTTP(origin) || u.Scheme+"://"+u.Host != origin {
+			errs = append(errs, fmt.Errorf("cors_origins: %q is not an origin; write scheme and host only, such as https://example.org, one entry for each", origin))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkPairs checks the settings that depend on one another.
+func (c Config) checkPairs() error {
+	var errs []error
+	if c.Limits.PageDefault > c.Limits.PageMax {
+		errs = append(errs, fmt.Errorf("limits.page_default: %d is above limits.page_max, %d; lower the one or raise the other", c.Limits.PageDefault, c.Limits.PageMax))
+	}
+	if c.Limits.ReadHeaderTimeout > c.Limits.ReadTimeout {
+		errs = append(errs, fmt.Errorf("limits.read_header_timeout: %v is above limits.read_timeout, %v; lower the one or raise the other", c.Limits.ReadHeaderTimeout, c.Limits.ReadTimeout))
+	}
+	if c.Counts.RefreshAfter > c.Counts.ExpireAfter {
+		errs = append(errs, fmt.Errorf("counts.refresh_after: %v is above counts.expire_after, %v; lower the one or raise the other", c.Counts.RefreshAfter, c.Counts.ExpireAfter))
+	}
+	if _, port, _ := net.SplitHostPort(c.Listen); c.Listen == c.AdminListen && port != "0" {
+		errs = append(errs, fmt.Errorf("admin_listen: %q is also the address of listen; give it another port", c.AdminListen))
+	}
+	return errors.Join(errs...)
+}
