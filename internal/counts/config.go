@@ -1,0 +1,48 @@
+package counts
+
+import (
+	"fmt"
+	"time"
+
+	"likewise/internal/like"
+)
+
+// Config is how much is cached and for how long.
+type Config struct {
+	// Items is how many totals are kept; one takes about 250 bytes.
+	Items int
+	// RefreshAfter is the age from which a total is read again behind the answer
+	// that it still serves.
+	RefreshAfter time.Duration
+	// ExpireAfter is the age from which an answer waits for the ledger.
+	ExpireAfter time.Duration
+	// MaxStale is the age up to which a total is served, marked with its age,
+	// while the ledger fails.
+	MaxStale time.Duration
+	// LoadTimeout bounds one read of the ledger; a slower one has failed.
+	LoadTimeout time.Duration
+}
+
+// DefaultConfig returns the settings of a node that nobody tuned.
+func DefaultConfig() Config {
+	return Config{
+		Items:        100_000,
+		RefreshAfter: time.Second,
+		ExpireAfter:  5 * time.Second,
+		MaxStale:     10 * time.Minute,
+		LoadTimeout:  time.Second,
+	}
+}
+
+// Validate reports, as [like.ErrInvalid], which setting cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Items < 1:
+		return fmt.Errorf("%w: counts: items must be at least 1", like.ErrInvalid)
+	case c.RefreshAfter <= 0 || c.LoadTimeout <= 0:
+		return fmt.Errorf("%w: counts: refresh-after and load-timeout must be positive", like.ErrInvalid)
+	case c.ExpireAfter < c.RefreshAfter || c.MaxStale < c.ExpireAfter:
+		return fmt.Errorf("%w: counts: refresh-after <= expire-after <= max-stale must hold", like.ErrInvalid)
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+// Package counts is the read path: it answers a page of items from an
+// in-process cache of totals, and from the ledger where the cache cannot.
+//
+// What it keeps true:
+//
+//   - Only absolute, versioned totals are cached, without the viewer. An older
+//     version never overwrites a newer one, whoever brings it: a load, a feed or
+//     the acknowledgement of a command.
+//   - An unknown item is cached as the zero it is; a failure never is.
+//   - Whether the viewer likes an item always comes from the ledger.
+//   - Many readers who miss one item cause one load, and an entry that is merely
+//     getting old is served at once and read again behind the answer.
+//   - While the ledger fails, old values are served up to a bounded age and say
+//     how old they are; beyond it, and for items never seen, the failure is
+//     returned. There is no made-up number.
+package counts

@@ -1,0 +1,124 @@
+package counts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"likewise/internal/ledger"
+	"likewise/internal/like"
+)
+
+const (
+	refreshers = 2                      // loads behind answers at one time
+	pause      = 100 * time.Millisecond // between attempts while the ledger fails
+)
+
+// Run keeps cached totals fresh until ctx is done, and then returns nil. It
+// follows the ledger's feed, opens it again when it ends early, and reads ageing
+// totals again behind the answers that asked for them. Its goroutines have ended
+// when it returns. It returns [like.ErrClosed] when the ledger closes first.
+func (c *Counts) Run(ctx context.Context, feeder ledger.Feeder) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for range refreshers {
+		wg.Go(func() { c.refresh(ctx) })
+	}
+	for {
+		err := c.follow(ctx, feeder)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, like.ErrClosed):
+			return err
+		}
+		c.metrics.feedRestarts.Inc()
+		slog.WarnContext(ctx, "feed of totals ended early", "component", "counts", "error", err)
+		if !sleep(ctx, pause) {
+			return nil
+		}
+	}
+}
+
+// follow consumes one feed to its end. What was cached before the feed was live
+// may have missed changes, so it is due for a refresh.
+func (c *Counts) follow(ctx context.Context, feeder ledger.Feeder) error {
+	live := false
+	for totals, err := range feeder.Feed(ctx) {
+		if err != nil {
+			return err
+		}
+		now := c.now()
+		if !live {
+			live = true
+			c.rereadBefore.Store(now)
+		}
+		for _, t := range totals {
+			c.storeHeld(t, now)
+		}
+	}
+	return nil
+}
+
+// refreshBehind asks for one entry to be read again. When too many are waiting it
+// is left to the next reader.
+func (c *Counts) refreshBehind(item like.Item, e *entry) {
+	if e.refreshing.Load() || !e.refreshing.CompareAndSwap(false, true) {
+		return
+	}
+	select {
+	case c.behind <- item:
+	default:
+		e.refreshing.Store(false)
+	}
+}
+
+func (c *Counts) refresh(ctx context.Context) {
+	batch := make([]like.Item, 0, ledger.MaxItems)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case item := <-c.behind:
+			batch = c.drain(append(batch[:0], item))
+		}
+		_, err := c.load(ctx, batch)
+		for _, item := range batch {
+			if e, ok := c.cache.GetEntryQuietly(item); ok {
+				e.Value.refreshing.Store(false)
+			}
+		}
+		if err != nil && !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// drain adds what is waiting already, so that one call reads it all.
+func (c *Counts) drain(batch []like.Item) []like.Item {
+	for len(batch) < cap(batch) {
+		select {
+		case item := <-c.behind:
+			batch = append(batch, item)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// sleep waits and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
