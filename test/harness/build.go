@@ -1,0 +1,135 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// HeavyEnv asks, with the value 1, for the full sizes of all tests.
+const HeavyEnv = "LIKEWISE_HEAVY"
+
+// BinaryEnv names a program to test instead of building one.
+const BinaryEnv = "LIKEWISE_BIN"
+
+// Heavy reports whether the full sizes were asked for.
+func Heavy() bool { return os.Getenv(HeavyEnv) == "1" }
+
+// Size returns full when the full sizes were asked for, else quick.
+func Size[T any](quick, full T) T {
+	if Heavy() {
+		return full
+	}
+	return quick
+}
+
+// SkipUnlessHeavy skips a test that has no quick form.
+func SkipUnlessHeavy(t testing.TB, why string) {
+	t.Helper()
+	if !Heavy() {
+		t.Skipf("skipped: %s; set %s=1 to run it", why, HeavyEnv)
+	}
+}
+
+// NotOffered ends a test that this machine or deployment cannot run. Under the
+// full sizes nothing may be missing, so there it fails.
+func NotOffered(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if Heavy() {
+		t.Fatalf("required by "+HeavyEnv+": "+format, args...)
+	}
+	t.Skipf("skipped: "+format, args...)
+}
+
+var builder struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+// Binary returns the path of the program, built at most once per test process.
+// The caller's TestMain runs through [Main], which removes it again.
+func Binary(t testing.TB) string {
+	t.Helper()
+	builder.once.Do(func() {
+		if builder.path = os.Getenv(BinaryEnv); builder.path != "" {
+			return
+		}
+		if builder.dir, builder.err = os.MkdirTemp("", "likewise-test-"); builder.err == nil {
+			builder.path, builder.err = build(builder.dir, "./cmd/likewise")
+		}
+	})
+	if builder.err != nil {
+		t.Fatalf("build the program: %v", builder.err)
+	}
+	return builder.path
+}
+
+// CLI runs a command of the program and returns its standard output, its
+// standard error and its exit code.
+func CLI(ctx context.Context, t testing.TB, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(ctx, Binary(t), args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatalf("run %q: %v", args, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// Build builds another main package of this module, named relative to its root,
+// into a directory of the test, and returns the path of the program.
+func Build(t testing.TB, pkg string) string {
+	t.Helper()
+	path, err := build(t.TempDir(), pkg)
+	if err != nil {
+		t.Fatalf("build %s: %v", pkg, err)
+	}
+	return path
+}
+
+func build(dir, pkg string) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, filepath.Base(pkg))
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	cmd := exec.Command("go", "build", "-o", path, pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
+	}
+	return path, nil
+}
+
+// Root returns the directory of the module.
+func Root() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out))), nil
+}
+
+// Main runs the tests of a package and removes what [Binary] built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if builder.dir != "" {
+		os.RemoveAll(builder.dir)
+	}
+	os.Exit(code)
+}

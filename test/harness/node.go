@@ -1,0 +1,261 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// NodeConfig says how to start one process.
+type NodeConfig struct {
+	Binary  string   // the program; default: the built one
+	DataDir string   // default: a new directory of the test
+	Keys    *Keys    // signing key that the node is given
+	Flags   []string // more flags of serve
+}
+
+// Node is one process of the service with fixed addresses and one data
+// directory, over any number of starts. It is used by one goroutine; the log and
+// the counters that others may want are read after a stop.
+type Node struct {
+	URL      string // of the public listener
+	AdminURL string // of the admin listener
+	DataDir  string
+
+	t    testing.TB
+	cfg  NodeConfig
+	args []string
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process of cmd is gone
+}
+
+const (
+	readyWithin = 30 * time.Second // without manual repair, even after a full disk
+	stopWithin  = 10 * time.Second // the promised length of a graceful stop
+)
+
+// NewNode prepares a node; Start starts it. When the test ends a process that
+// still runs is killed, and after a failure the log is kept as an artifact.
+func NewNode(t testing.TB, cfg NodeConfig) *Node {
+	t.Helper()
+	if cfg.Binary == "" {
+		cfg.Binary = Binary(t)
+	}
+	if cfg.DataDir == "" {
+		cfg.DataDir = filepath.Join(t.TempDir(), "data")
+	}
+	public, admin := freePort(t), freePort(t)
+	n := &Node{
+		URL:      "http://" + public,
+		AdminURL: "http://" + admin,
+		DataDir:  cfg.DataDir,
+		t:        t,
+		cfg:      cfg,
+		log:      filepath.Join(t.TempDir(), "serve.log"),
+	}
+	n.args = append([]string{
+		"serve", "--listen", public, "--admin-listen", admin,
+		"--data-dir", cfg.DataDir, "--jwt-secret-file", cfg.Keys.File,
+	}, cfg.Flags...)
+	t.Cleanup(n.cleanup)
+	return n
+}
+
+// Start starts the process without waiting for it to be ready.
+func (n *Node) Start() {
+	n.t.Helper()
+	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(n.cfg.Binary, n.args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		n.t.Fatalf("start the program: %v", err)
+	}
+	done := make(chan struct{})
+	n.cmd, n.done = cmd, done
+	go func() { // ends with the process, which cleanup kills and waits for
+		_ = cmd.Wait()
+		close(done)
+	}()
+}
+
+// StartReady starts the process, waits until it is ready, and returns how long
+// that took.
+func (n *Node) StartReady(ctx context.Context) time.Duration {
+	n.t.Helper()
+	begin := time.Now()
+	n.Start()
+	if err := n.WaitReady(ctx); err != nil {
+		n.t.Fatalf("%v\n%s", err, n.LogTail())
+	}
+	return time.Since(begin)
+}
+
+// WaitReady asks /readyz until it answers 200, the process ends, or 30 s passed.
+func (n *Node) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	last := errors.New("not asked")
+	err := Poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		select {
+		case <-n.done:
+			return false, fmt.Errorf("the program ended with %v before it was ready", n.cmd.ProcessState)
+		default:
+		}
+		res, err := client.Get(n.AdminURL + "/readyz")
+		if err != nil {
+			last = err
+			return false, nil
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		last = fmt.Errorf("%s: %s", res.Status, body)
+		return res.StatusCode == http.StatusOK, nil
+	})
+	if err != nil {
+		return fmt.Errorf("not ready: %w (last answer: %v)", err, last)
+	}
+	return nil
+}
+
+// Signal sends a signal to the process.
+func (n *Node) Signal(sig os.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		n.t.Fatalf("send %v: %v", sig, err)
+	}
+}
+
+// Stop sends SIGTERM, and fails the test unless the process then ends with code
+// 0 within 10 s.
+func (n *Node) Stop() {
+	n.t.Helper()
+	n.Signal(syscall.SIGTERM)
+	n.WaitStopped()
+}
+
+// WaitStopped fails the test unless the process ends with code 0 within 10 s.
+func (n *Node) WaitStopped() {
+	n.t.Helper()
+	select {
+	case <-n.done:
+	case <-time.After(stopWithin):
+		n.t.Fatalf("the program still runs %v after SIGTERM\n%s", stopWithin, n.LogTail())
+	}
+	if code := n.cmd.ProcessState.ExitCode(); code != 0 {
+		n.t.Fatalf("the program ended with %v after SIGTERM\n%s", n.cmd.ProcessState, n.LogTail())
+	}
+}
+
+// Kill kills the process as power loss would, and waits until it is gone.
+func (n *Node) Kill() {
+	n.t.Helper()
+	n.Signal(os.Kill)
+	<-n.done
+}
+
+// Restart stops the process gracefully, starts it again and waits until ready.
+func (n *Node) Restart(ctx context.Context) {
+	n.t.Helper()
+	n.Stop()
+	n.StartReady(ctx)
+}
+
+// Done is closed when the process of the last start is gone.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// PID returns the process id of the last start.
+func (n *Node) PID() int { return n.cmd.Process.Pid }
+
+// RSS returns the resident memory of the process in bytes, or 0 where the
+// system does not tell.
+func (n *Node) RSS() int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.PID()))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+// LogTail returns the last lines of what the process wrote.
+func (n *Node) LogTail() string {
+	b, err := os.ReadFile(n.log)
+	if err != nil {
+		return err.Error()
+	}
+	const limit = 4 << 10
+	if len(b) > limit {
+		b = append([]byte("...\n"), b[len(b)-limit:]...)
+	}
+	return "log:\n" + string(b)
+}
+
+func (n *Node) cleanup() {
+	if n.cmd != nil {
+		_ = n.cmd.Process.Kill()
+		<-n.done
+	}
+	if !n.t.Failed() {
+		return
+	}
+	kept := filepath.Join(n.t.ArtifactDir(), "serve-"+filepath.Base(n.URL)+".log")
+	if b, err := os.ReadFile(n.log); err == nil && os.WriteFile(kept, b, 0o600) == nil {
+		n.t.Logf("log of the program kept in %s", kept)
+	}
+}
+
+// freePort returns a loopback address that nothing listens on. It stays below
+// the range from which systems take the ports of outgoing connections, so that
+// the tests' own clients cannot take it while the node is down.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port found")
+	return ""
+}
+
+// Poll calls try at once and then at every interval until it reports true or an
+// error, or the context ends.
+func Poll(ctx context.Context, every time.Duration, try func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if ok, err := try(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,261 @@
+// Package realdata runs the main job on real input: 51,576 likes with their
+// original times are imported into the running program, which is killed in the
+// middle, and everything that can be read back is compared with the input.
+//
+// The data are not part of the project. LIKEWISE_DATA names their directory; by
+// default it is ../shared/data beside the repository. Without them the test is
+// skipped.
+package realdata
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"likewise/test/harness"
+)
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+const fileName = "movielens-small-likes.ndjson.gz"
+
+// The five most liked films and their exact counts.
+var top = []struct {
+	id    string
+	count int64
+}{{"318", 274}, {"296", 252}, {"356", 251}, {"593", 239}, {"260", 232}}
+
+func dataFile(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("LIKEWISE_DATA")
+	if dir == "" {
+		root, err := harness.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(root, "..", "shared", "data")
+	}
+	path := filepath.Join(dir, fileName)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("skipped: the real likes are not here (%v); set LIKEWISE_DATA to their directory", err)
+	}
+	return path
+}
+
+func readLines(t *testing.T, path string) []string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var lines []string
+	read := func(s *bufio.Scanner) {
+		for s.Scan() {
+			lines = append(lines, s.Text())
+		}
+		if err := s.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.HasSuffix(path, ".gz") {
+		read(bufio.NewScanner(f))
+		return lines
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(bufio.NewScanner(z))
+	return lines
+}
+
+type line struct {
+	harness.Item
+	User    string    `json:"user"`
+	LikedAt time.Time `json:"liked_at"`
+}
+
+// service is the program with a client and the acknowledged input.
+type service struct {
+	*testing.T
+	node    *harness.Node
+	client  *harness.Client
+	admin   []string // flags of commands on the admin listener
+	file    string
+	public  []string // flags of import
+	checker *harness.Checker
+}
+
+func newService(t *testing.T, file string, input []string) *service {
+	t.Helper()
+	keys := harness.NewKeys(t)
+	node := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: []string{
+		"--limits-address-rate", "1000000", "--limits-address-burst", "1000000",
+	}})
+	client := harness.NewClient([]string{node.URL}, []string{node.AdminURL}, keys)
+	t.Cleanup(client.Close)
+	acks := harness.NewAcks()
+	for _, text := range input {
+		var l line
+		if err := harness.Decode([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		acks.Begin(l.User, l.Item, true)(true)
+	}
+	return &service{
+		T: t, node: node, client: client, file: file,
+		admin:   []string{"--admin-url", node.AdminURL, "--token", keys.Token("operator", harness.ScopeAdmin)},
+		public:  []string{"--url", node.URL, "--token", keys.Token("importer", harness.ScopeWriteAny+" "+harness.ScopeImport)},
+		checker: &harness.Checker{Client: client, Acks: acks, Within: 10 * time.Second},
+	}
+}
+
+// topCounts reads the five films, in the order of top.
+func (s *service) topCounts(ctx context.Context) ([]int64, error) {
+	items := make([]harness.Item, len(top))
+	for k, m := range top {
+		items[k] = harness.Item{Collection: "movies", ID: m.id}
+	}
+	counts, err := s.client.Counts(ctx, "", items...)
+	got := make([]int64, len(counts))
+	for k, c := range counts {
+		got[k] = c.Count
+	}
+	return got, err
+}
+
+// importing starts an import and reads counts while it runs. They may only grow
+// and never pass the truth. It kills the program when the first film reaches
+// kill likes, if that is not 0, and reports whether the import was done.
+func (s *service) importing(kill int64) (done bool) {
+	s.Helper()
+	cmd := exec.CommandContext(s.Context(), harness.Binary(s.T), append([]string{"import", s.file}, s.public...)...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	last, killed := make([]int64, len(top)), false
+	for reads := 0; ; reads++ {
+		select {
+		case err := <-ended:
+			s.Logf("import, killed %v, %d reads meanwhile: %v\n%s", killed, reads, err, out.String())
+			if kill == 0 && reads == 0 {
+				s.Error("no read happened during the import")
+			}
+			return err == nil
+		case <-s.node.Done():
+			if !killed {
+				s.Fatalf("the program ended\n%s", s.node.LogTail())
+			}
+			s.node.StartReady(s.Context())
+			last = make([]int64, len(top))
+			continue
+		default:
+		}
+		got, err := s.topCounts(s.Context())
+		if err != nil {
+			s.Fatalf("read during the import: %v", err)
+		}
+		for k, n := range got {
+			if n < last[k] || n > top[k].count {
+				s.Fatalf("counts during the import went from %v to %v", last, got)
+			}
+		}
+		last = got
+		if kill > 0 && !killed && got[0] >= kill {
+			killed = true
+			s.node.Kill()
+		}
+	}
+}
+
+// export returns the sorted lines of an export.
+func (s *service) export() []string {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), "export.ndjson")
+	s.cli(append([]string{"export", file}, s.admin...)...)
+	lines := readLines(s.T, file)
+	slices.Sort(lines)
+	return lines
+}
+
+func (s *service) cli(args ...string) {
+	s.Helper()
+	if out, errs, code := harness.CLI(s.Context(), s.T, args...); code != 0 {
+		s.Fatalf("%s ended with %d\n%s%s", args[0], code, out, errs)
+	}
+}
+
+func (s *service) wantAll(input []string, when string) {
+	s.Helper()
+	got, err := s.topCounts(s.Context())
+	for k, m := range top {
+		if err != nil || got[k] != m.count {
+			s.Fatalf("%s: the top counts are %v, %v; want %v", when, got, err, top)
+		}
+	}
+	if err := s.checker.Check(s.Context()); err != nil {
+		s.Fatalf("%s: %v", when, err)
+	}
+	if diff := cmp.Diff(input, s.export()); diff != "" {
+		s.Fatalf("%s: the sorted export differs from the sorted input (-input +export):\n%.2000s", when, diff)
+	}
+}
+
+func TestImportKillResume(t *testing.T) {
+	file := dataFile(t)
+	input := readLines(t, file)
+	slices.Sort(input)
+	if len(input) != 51_576 {
+		t.Fatalf("the input has %d lines, want 51576", len(input))
+	}
+	s := newService(t, file, input)
+	s.node.StartReady(t.Context())
+	if !s.importing(100) {
+		if n, err := s.topCounts(t.Context()); err != nil || n[0] < 100 || n[0] == top[0].count {
+			t.Fatalf("after the kill the counts are %v, %v, want the first in the middle", n, err)
+		}
+		if !s.importing(0) {
+			t.Fatal("the resumed import failed")
+		}
+	}
+	s.wantAll(input, "after the import")
+
+	changes := s.changes()
+	if !s.importing(0) {
+		t.Fatal("the second import failed")
+	}
+	if again := s.changes(); again != changes {
+		t.Fatalf("the second import moved totals: version %s, before %s", again, changes)
+	}
+	s.wantAll(input, "after the second import")
+	s.cli(append([]string{"reconcile"}, s.admin...)...)
+	s.node.Stop()
+}
+
+// changes reads how many changes the ledger made so far.
+func (s *service) changes() string {
+	s.Helper()
+	n, err := s.client.Metric(s.Context(), changesMetric)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return fmt.Sprint(n)
+}
+
+// changesMetric counts commands that changed a fact.
+const changesMetric = "likewise_changes_total"

@@ -1,0 +1,147 @@
+package scenarios
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"likewise/test/harness"
+)
+
+// survivesKill is B15: a 200 means that the like is on the disk.
+func survivesKill(w *world) {
+	w.needNodes()
+	p := w.post(1)
+	for n := range harness.Size(5, 50) {
+		u := w.user(n + 1)
+		w.like(u, p)
+		<-time.After(time.Duration(1+rand.IntN(20)) * time.Millisecond)
+		w.crash()
+		w.wantMine(u, p, true)
+		w.wantCount(p, int64(n+1))
+		if got := w.likers(p, 100); len(got) != n+1 || got[0] != u {
+			w.Fatalf("after kill %d the liker list is %q", n+1, got)
+		}
+	}
+}
+
+// syncBeforeAnswer is the second half of B15: between the arrival of a like and
+// its answer a sync of the log must end.
+func syncBeforeAnswer(w *world) {
+	w.needNodes()
+	tracer, err := exec.LookPath("strace")
+	if err != nil {
+		harness.NotOffered(w.T, "no strace here")
+	}
+	w.like(w.user(1), w.post(1)) // whatever happens only once is done
+	out := filepath.Join(w.TempDir(), "trace")
+	cmd := exec.Command(tracer, "-f", "-s", "96", "-e", "trace=read,write,fsync,fdatasync,sync_file_range",
+		"-o", out, "-p", strconv.Itoa(w.target.Nodes[0].PID()))
+	w.must(cmd.Start())
+	// Likes are sent until one is in the trace as a whole, because nothing says
+	// when the tracer has attached itself to all threads.
+	seen := false
+	for k := 2; k < 500 && !seen; k++ {
+		w.like(w.user(k), w.post(k))
+		<-time.After(10 * time.Millisecond)
+		trace, _ := os.ReadFile(out)
+		whole := likeInTrace(string(trace), w.post(k).Path("like"))
+		if seen = whole != nil; seen && !syncEnds.MatchString(strings.Join(whole, "\n")) {
+			w.Errorf("no sync ended before the answer:\n%s", strings.Join(whole, "\n"))
+		}
+	}
+	w.must(cmd.Process.Signal(os.Interrupt))
+	_ = cmd.Wait() // ends by the signal
+	if !seen {
+		harness.NotOffered(w.T, "strace saw no request; tracing may be forbidden here")
+	}
+}
+
+var syncEnds = regexp.MustCompile(`(?m)(fsync|fdatasync)(\(\d+\)| resumed>.*\)?)\s*= 0`)
+
+// likeInTrace returns the lines between the arrival of a PUT and its answer, nil
+// when not both are there.
+func likeInTrace(trace, path string) []string {
+	var between []string
+	for line := range strings.Lines(trace) {
+		switch {
+		case strings.Contains(line, "PUT "+path):
+			between = []string{line}
+		case between != nil && strings.Contains(line, "HTTP/1.1 200"):
+			return append(between, line)
+		case between != nil:
+			between = append(between, line)
+		}
+	}
+	return nil
+}
+
+// onSmallDisk puts the data on a file system of 64 MiB.
+func onSmallDisk(t *testing.T) Options {
+	dir := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", dir).CombinedOutput(); err != nil {
+		harness.NotOffered(t, "cannot mount a small file system (needs root on Linux): %s", out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("unmount: %s", out)
+		}
+	})
+	return Options{DataDir: filepath.Join(dir, "data")}
+}
+
+// fullDisk is B16: a full disk refuses likes and breaks nothing.
+func fullDisk(w *world) {
+	w.needNodes()
+	w.faulty = true
+	filler := filepath.Join(filepath.Dir(w.target.Nodes[0].DataDir), "filler")
+	p, fresh := w.post(1), 0
+	works := func() bool {
+		fresh++
+		return w.set(w.user(fresh), p, true) == nil
+	}
+	fillUp := func() {
+		for works() && grow(w, filler, 1<<20) {
+		}
+		for grow(w, filler, 64<<10) { // the last bytes
+		}
+		for range 20 {
+			fresh++
+			err := w.set(w.user(fresh), p, true)
+			problem, ok := errors.AsType[*harness.Problem](err)
+			if !ok || problem.Status != 503 || problem.Code == "" || problem.RetryAfter() < 1 {
+				w.Fatalf("a like on a full disk: %v, want a 503 as a problem document with Retry-After", err)
+			}
+			w.counts(w.user(1), p)
+			w.likers(p, 100)
+		}
+	}
+	fillUp()
+	w.must(os.Remove(filler))
+	w.must(harness.Poll(w.ctx, 50*time.Millisecond, func() (bool, error) { return works(), nil }))
+	fillUp()
+	w.kill()
+	w.must(os.Remove(filler))
+	w.start()
+	w.settled()
+	w.like(w.user(fresh+1), p)
+}
+
+// grow appends to a file and reports whether there was room.
+func grow(w *world, path string, size int) bool {
+	w.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer f.Close()
+	_, err = f.Write(make([]byte, size))
+	return err == nil
+}
