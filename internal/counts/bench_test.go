@@ -45,7 +45,7 @@ func BenchmarkPageMiss20(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f.calls = f.calls[:0]
-		c := New(f, Config{Items: 100, RefreshAfter: 1, ExpireAfter: 1, MaxStale: 1, LoadTimeout: 1e9}, nil)
+		c := New(f, Config{Items: 100, RefreshAfter: 1, ExpireAfter: 1, LoadTimeout: 1e9}, nil)
 		_, _ = c.Page(b.Context(), "", items)
 	}
 }

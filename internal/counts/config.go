@@ -12,13 +12,11 @@ type Config struct {
 	// Items is how many totals are kept; one takes about 250 bytes.
 	Items int
 	// RefreshAfter is the age from which a total is read again behind the answer
-	// that it still serves.
+	// that it still serves. From five times that age an answer waits for the ledger.
 	RefreshAfter time.Duration
-	// ExpireAfter is the age from which an answer waits for the ledger.
-	ExpireAfter time.Duration
-	// MaxStale is the age up to which a total is served, marked with its age,
+	// ExpireAfter is the age up to which a total is served, marked with its age,
 	// while the ledger fails.
-	MaxStale time.Duration
+	ExpireAfter time.Duration
 	// LoadTimeout bounds one read of the ledger; a slower one has failed.
 	LoadTimeout time.Duration
 }
@@ -28,8 +26,7 @@ func DefaultConfig() Config {
 	return Config{
 		Items:        100_000,
 		RefreshAfter: time.Second,
-		ExpireAfter:  5 * time.Second,
-		MaxStale:     10 * time.Minute,
+		ExpireAfter:  time.Minute,
 		LoadTimeout:  time.Second,
 	}
 }
@@ -41,8 +38,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: counts: items must be at least 1", like.ErrInvalid)
 	case c.RefreshAfter <= 0 || c.LoadTimeout <= 0:
 		return fmt.Errorf("%w: counts: refresh-after and load-timeout must be positive", like.ErrInvalid)
-	case c.ExpireAfter < c.RefreshAfter || c.MaxStale < c.ExpireAfter:
-		return fmt.Errorf("%w: counts: refresh-after <= expire-after <= max-stale must hold", like.ErrInvalid)
+	case c.ExpireAfter < c.RefreshAfter:
+		return fmt.Errorf("%w: counts: expire-after must not be below refresh-after", like.ErrInvalid)
 	}
 	return nil
 }
+
+// waitAfter is the age from which an answer waits for the ledger.
+func (c Config) waitAfter() time.Duration { return min(5*c.RefreshAfter, c.ExpireAfter) }

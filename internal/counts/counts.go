@@ -92,9 +92,9 @@ func (c *Counts) Observe(t like.Total) {
 func (c *Counts) fromCache(page []Entry, items []like.Item) (missing []int) {
 	now := c.now()
 	due := max(now-int64(c.cfg.RefreshAfter), c.rereadBefore.Load())
-	wait := now - int64(c.cfg.ExpireAfter)
+	wait := now - int64(c.cfg.waitAfter())
 	if now < c.failingUntil.Load() {
-		wait = now - int64(c.cfg.MaxStale)
+		wait = now - int64(c.cfg.ExpireAfter)
 	}
 	for i, item := range items {
 		page[i].Total.Item = item
@@ -135,7 +135,7 @@ func (c *Counts) fromLedger(ctx context.Context, page []Entry, missing []int) er
 			return err
 		}
 		age := now - e.read.Load()
-		if age >= int64(c.cfg.MaxStale) {
+		if age >= int64(c.cfg.ExpireAfter) {
 			return err
 		}
 		c.fill(&page[i], e, age)
@@ -146,7 +146,7 @@ func (c *Counts) fromLedger(ctx context.Context, page []Entry, missing []int) er
 
 func (c *Counts) fill(to *Entry, e *entry, age int64) {
 	to.Total.Count, to.Total.Version = e.count, e.version
-	if age >= int64(c.cfg.ExpireAfter) {
+	if age >= int64(c.cfg.waitAfter()) {
 		to.Age = time.Duration(age)
 		c.metrics.stale.Inc()
 	}

@@ -149,7 +149,7 @@ func TestExpiredTotalWaitsForTheLedger(t *testing.T) {
 		c := New(f, DefaultConfig(), nil)
 		mustPage(t, c, "", post("1"))
 		f.set(total("1", 6, 6))
-		time.Sleep(c.cfg.ExpireAfter)
+		time.Sleep(c.cfg.waitAfter())
 		if got := mustPage(t, c, "", post("1")); got[0].Total.Count != 6 {
 			t.Errorf("%+v, want 6", got[0])
 		}
@@ -179,7 +179,7 @@ func TestFailingLedgerLeavesAgedTotals(t *testing.T) {
 				if _, err := c.Page(t.Context(), "", []like.Item{post("1"), post("2")}); !errors.Is(err, kind) {
 					t.Errorf("err = %v: an item never seen must fail", err)
 				}
-				time.Sleep(c.cfg.MaxStale)
+				time.Sleep(c.cfg.ExpireAfter)
 				if _, err := c.Page(t.Context(), "", []like.Item{post("1")}); !errors.Is(err, kind) {
 					t.Errorf("err = %v: too old must fail", err)
 				}
@@ -241,7 +241,6 @@ func TestConfigValidate(t *testing.T) {
 		"refresh": func(c *Config) { c.RefreshAfter = 0 },
 		"load":    func(c *Config) { c.LoadTimeout = 0 },
 		"expire":  func(c *Config) { c.ExpireAfter = c.RefreshAfter - 1 },
-		"stale":   func(c *Config) { c.MaxStale = c.ExpireAfter - 1 },
 	} {
 		cfg := DefaultConfig()
 		if spoil(&cfg); !errors.Is(cfg.Validate(), like.ErrInvalid) {

@@ -30,7 +30,7 @@ func newMetrics(reg prometheus.Registerer, entries func() float64) metrics {
 		fromLedger: reads.WithLabelValues("ledger"),
 		stale: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_counts_stale_total",
-			Help: "Totals served beyond their expiry because the ledger failed.",
+			Help: "Totals served with their age because the ledger failed.",
 		}),
 		loads: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_counts_loads_total",
