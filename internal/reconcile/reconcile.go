@@ -1,0 +1,164 @@
+// Package reconcile audits the totals against the facts: in the background, and
+// whenever an operator asks. It is a decorator of [ledger.Keeper], so that every
+// audit, whoever started it, is counted, logged and bounded in the same way.
+//
+// Drift means a bug. It is corrected, because people look at the numbers, but it
+// is never silent: each differing item is an error in the log and moves a counter
+// that an alert watches. A run that would correct a great many items stops
+// instead: then the audit itself, or the store, is the more likely culprit.
+//
+// The package must never compare a total with facts of another moment: what is
+// compared is what the ledger audits at one point of its history.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"likewise/internal/ledger"
+	"likewise/internal/like"
+)
+
+// Config says when and how hard to audit.
+type Config struct {
+	// Every is the time between two audits of everything in the background; 0 does
+	// without. The first starts after that time.
+	Every time.Duration
+	// MaxRepairs is the number of corrected items after which a run stops.
+	MaxRepairs int
+	// Share is the part of the time, above 0 and at most 1, that an audit of
+	// everything may work; it pauses for the rest.
+	Share float64
+}
+
+// DefaultConfig returns a daily audit at half speed.
+func DefaultConfig() Config {
+	return Config{Every: 24 * time.Hour, MaxRepairs: 1000, Share: 0.5}
+}
+
+// Validate reports, as [like.ErrInvalid], why the settings cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Every < 0:
+		return fmt.Errorf("%w: time between audits is negative", like.ErrInvalid)
+	case c.MaxRepairs < 1:
+		return fmt.Errorf("%w: an audit must be allowed at least one repair", like.ErrInvalid)
+	case !(c.Share > 0 && c.Share <= 1):
+		return fmt.Errorf("%w: share of an audit must be above 0 and at most 1", like.ErrInvalid)
+	}
+	return nil
+}
+
+// Reconciler is a keeper whose audits are watched. Safe for concurrent use.
+type Reconciler struct {
+	ledger.Keeper
+	cfg     Config
+	log     *slog.Logger
+	metrics metrics
+}
+
+var _ ledger.Keeper = (*Reconciler)(nil)
+
+// New returns a reconciler over k and starts nothing. cfg must be valid; reg may be nil.
+func New(k ledger.Keeper, cfg Config, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
+	return &Reconciler{
+		Keeper:  k,
+		cfg:     cfg,
+		log:     log.With(slog.String("component", "reconcile")),
+		metrics: newMetrics(reg),
+	}
+}
+
+// Audit implements [ledger.Keeper].
+func (r *Reconciler) Audit(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
+	a, err := r.Keeper.Audit(ctx, item, repair)
+	if err == nil {
+		r.note(ctx, a)
+	}
+	return a, err
+}
+
+// AuditAll implements [ledger.Keeper]. After MaxRepairs corrected items the last
+// element is an error that wraps [like.ErrCorrupt]; what remains is untouched.
+func (r *Reconciler) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Audit, error] {
+	return func(yield func(ledger.Audit, error) bool) {
+		begin, repaired := time.Now(), 0
+		pace := pacer{share: r.cfg.Share}
+		pace.resume()
+		for a, err := range r.Keeper.AuditAll(ctx, repair) {
+			if err == nil {
+				r.note(ctx, a)
+				err = pace.pause(ctx)
+			}
+			if !yield(a, err) || err != nil {
+				return
+			}
+			if a.Repaired {
+				repaired++
+			}
+			if repaired >= r.cfg.MaxRepairs {
+				yield(ledger.Audit{}, fmt.Errorf("%w: stopped after correcting %d items: so much drift needs a person to look; "+
+					"a dry run lists the rest without changing it", like.ErrCorrupt, repaired))
+				return
+			}
+			pace.resume()
+		}
+		r.metrics.completed(begin)
+	}
+}
+
+// Run audits everything periodically until ctx is done, and then returns nil. A
+// run that fails is logged and tried again at the next turn.
+func (r *Reconciler) Run(ctx context.Context) error {
+	if r.cfg.Every == 0 {
+		return nil
+	}
+	tick := time.NewTicker(r.cfg.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		r.runOnce(ctx)
+	}
+}
+
+func (r *Reconciler) runOnce(ctx context.Context) {
+	items, drifted, begin := 0, 0, time.Now()
+	for a, err := range r.AuditAll(ctx, true) {
+		if err != nil {
+			if ctx.Err() == nil {
+				r.log.LogAttrs(ctx, slog.LevelError, "audit did not finish", slog.Any("error", err), slog.Int("items", items))
+			}
+			return
+		}
+		items++
+		if a.Drift() {
+			drifted++
+		}
+	}
+	r.log.LogAttrs(ctx, slog.LevelInfo, "audit finished",
+		slog.Int("items", items), slog.Int("drifted", drifted), slog.Duration("took", time.Since(begin)))
+}
+
+// note counts one audited item, and reports a difference.
+func (r *Reconciler) note(ctx context.Context, a ledger.Audit) {
+	r.metrics.items.Inc()
+	if !a.Drift() {
+		return
+	}
+	r.metrics.found.Inc()
+	if a.Repaired {
+		r.metrics.corrected.Inc()
+	}
+	r.log.LogAttrs(ctx, slog.LevelError, "drift found",
+		slog.String("item", a.Item.String()), slog.Int64("facts", a.Facts), slog.Int64("total", a.Total),
+		slog.Int64("unlisted", a.Unlisted), slog.Int64("phantom", a.Phantom), slog.Bool("corrected", a.Repaired))
+}
