@@ -107,8 +107,40 @@ type rule struct {
 	check func(*run)
 }
 
-// rules lists all rules in the order of package ledger.
+// rules lists all rules: closing, writing, reading, feeding, keeping.
 var rules = []rule{
 	{"C1", checkC1},
 	{"C2", checkC2},
+	{"W1", checkW1},
+	{"W2", checkW2},
+	{"W3", checkW3},
+	{"W4", checkW4},
+	{"W5", checkW5},
+	{"W6", checkW6},
+	{"W7", checkW7},
+	{"W8", checkW8},
+	{"W9", checkW9},
+	{"W10", checkW10},
+	{"W11", checkW11},
+	{"R1", checkR1},
+	{"R2", checkR2},
+	{"R3", checkR3},
+	{"R4", checkR4},
+	{"R5", checkR5},
+	{"R6", checkR6},
+	{"R7", checkR7},
+	{"R8", checkR8},
+	{"R9", checkR9},
+	{"R10", checkR10},
+	{"F1", checkF1},
+	{"F2", checkF2},
+	{"F3", checkF3},
+	{"F4", checkF4},
+	{"A1", checkA1},
+	{"A2", checkA2},
+	{"A3", checkA3},
+	{"A4", checkA4},
+	{"A5", checkA5},
+	{"A6", checkA6},
+	{"A7", checkA7},
 }

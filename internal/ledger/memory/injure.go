@@ -6,7 +6,7 @@ import "likewise/internal/like"
 func (l *Ledger) Skew(item like.Item, delta int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.publish([]like.Total{l.store.move(item, delta)})
+	l.broadcast.Publish([]like.Total{l.store.move(item, delta)})
 }
 
 // Unlist drops a user's entry from the list of an item and leaves the fact, for

@@ -26,7 +26,7 @@ func (l *Ledger) Audit(ctx context.Context, item like.Item, repair bool) (ledger
 	if repair && a.Drift() {
 		l.store.likers[item] = listed
 		if a.Total != a.Facts {
-			l.publish([]like.Total{l.store.move(item, a.Facts-a.Total)})
+			l.broadcast.Publish([]like.Total{l.store.move(item, a.Facts-a.Total)})
 		}
 		a.Repaired = true
 	}
@@ -99,6 +99,7 @@ func (l *Ledger) EraseUser(ctx context.Context, user like.User) (int64, error) {
 		return 0, err
 	}
 	defer l.mu.Unlock()
+	defer l.settle()
 	var erased int64
 	for item, users := range l.store.facts {
 		if _, liked := users[user]; liked {
@@ -118,6 +119,7 @@ func (l *Ledger) RemoveItem(ctx context.Context, item like.Item) (int64, error) 
 		return 0, err
 	}
 	defer l.mu.Unlock()
+	defer l.settle()
 	users := slices.Sorted(maps.Keys(l.store.facts[item]))
 	for _, user := range users {
 		l.apply(like.Command{Item: item, User: user, Op: like.OpUnlike})

@@ -9,6 +9,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -29,30 +30,25 @@ type Config struct {
 	Lag time.Duration
 	// Seed fixes the delays that changes draw.
 	Seed uint64
-	// Backlog is how many changed items a feed keeps for a consumer that does not
-	// read before it gives up; 0 is 65,536.
-	Backlog int
 }
 
 // Ledger is a ledger in memory.
 type Ledger struct {
-	cfg  Config
-	done chan struct{} // closed by Close
+	cfg       Config
+	broadcast ledger.Broadcast
+	ticks     sync.WaitGroup // calls of tick that are due or under way
 
 	mu     sync.Mutex
 	closed bool
 	clock  *like.Clock
 	store  *store
-	feeds  map[*feed]struct{}
+	timer  *time.Timer // calls tick when the next change falls due
 }
 
 // New returns an empty ledger.
 func New(cfg Config) *Ledger {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
-	}
-	if cfg.Backlog == 0 {
-		cfg.Backlog = 1 << 16
 	}
 	return open(cfg, newStore(rand.New(rand.NewPCG(cfg.Seed, 0))))
 }
@@ -66,13 +62,13 @@ func (l *Ledger) Reopen() *Ledger {
 }
 
 func open(cfg Config, s *store) *Ledger {
-	return &Ledger{
-		cfg:   cfg,
-		done:  make(chan struct{}),
-		clock: like.NewClock(cfg.Now, s.last),
-		store: s,
-		feeds: map[*feed]struct{}{},
-	}
+	l := &Ledger{cfg: cfg, clock: like.NewClock(cfg.Now, s.last), store: s}
+	l.timer = time.AfterFunc(time.Hour, l.tick)
+	l.timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle()
+	return l
 }
 
 // Ready reports like.ErrClosed after Close, else nil.
@@ -87,11 +83,13 @@ func (l *Ledger) Ready(ctx context.Context) error {
 // Close ends all feeds and refuses further calls.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.closed {
-		l.closed = true
-		close(l.done)
+	l.closed = true
+	if l.timer.Stop() {
+		l.ticks.Done()
 	}
+	l.mu.Unlock()
+	l.broadcast.Close()
+	l.ticks.Wait()
 	return nil
 }
 
@@ -106,8 +104,32 @@ func (l *Ledger) lock(ctx context.Context) error {
 		l.mu.Unlock()
 		return fmt.Errorf("memory ledger: %w", like.ErrClosed)
 	}
-	l.publish(l.store.drain(time.Now()))
+	l.settle()
 	return nil
+}
+
+// settle moves every total that is due and sets the timer for the next one. The
+// mutex is held.
+func (l *Ledger) settle() {
+	l.broadcast.Publish(l.store.drain(time.Now()))
+	if len(l.store.pending) > 0 && !l.timer.Reset(time.Until(l.store.pending[0].due)) {
+		l.ticks.Add(1)
+	}
+}
+
+// tick settles for feeds, which wait without calling.
+func (l *Ledger) tick() {
+	defer l.ticks.Done()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.settle()
+	}
+}
+
+// Feed implements [ledger.Feeder].
+func (l *Ledger) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
+	return l.broadcast.Feed(ctx)
 }
 
 // Apply implements [ledger.Writer].
@@ -128,6 +150,7 @@ func (l *Ledger) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.A
 	if err := ledger.CheckCommands(cmds, l.clock.Now()); err != nil {
 		return nil, err
 	}
+	defer l.settle()
 	acks := make([]ledger.Ack, len(cmds))
 	for k, cmd := range cmds {
 		acks[k] = l.apply(cmd)
@@ -147,17 +170,16 @@ func (l *Ledger) apply(cmd like.Command) ledger.Ack {
 	after, delta := like.Fold(before, cmd.Op, at)
 	if delta != 0 {
 		l.store.set(p, before, after)
-		l.count(change{pair: p, delta: int64(delta)})
+		l.count(p, int64(delta))
 	}
 	return l.store.ack(p)
 }
 
-// count moves the total of a change now, or when its delay has passed.
-func (l *Ledger) count(c change) {
+// count moves the total of a pair's item now, or when its delay has passed.
+func (l *Ledger) count(p pair, delta int64) {
 	if l.cfg.Lag == 0 {
-		l.publish([]like.Total{l.store.move(c.item, c.delta)})
+		l.broadcast.Publish([]like.Total{l.store.move(p.item, delta)})
 		return
 	}
-	l.store.delay(c, time.Now(), l.cfg.Lag)
-	l.wakeFeeds()
+	l.store.delay(p, delta, time.Now(), l.cfg.Lag)
 }

@@ -31,7 +31,7 @@ func harness(name string, cfg memory.Config) conformance.Harness {
 		},
 		Injure:  injure,
 		Settle:  cfg.Lag,
-		Backlog: cfg.Backlog + 1,
+		Backlog: ledger.FeedBacklog + 1,
 		Lacks:   []conformance.Lack{{Rule: "W1", Reason: "keeps nothing beyond its process"}},
 	}
 }
@@ -51,9 +51,9 @@ func injure(_ testing.TB, l ledger.Ledger, in conformance.Injury) bool {
 
 func TestConformance(t *testing.T) {
 	t.Run("instant", func(t *testing.T) {
-		conformance.Run(t, harness("memory", memory.Config{Backlog: 1000}))
+		conformance.Run(t, harness("memory", memory.Config{}))
 	})
 	t.Run("lagging", func(t *testing.T) {
-		conformance.Run(t, harness("memory, lagging", memory.Config{Backlog: 1000, Lag: 30 * time.Millisecond, Seed: 1}))
+		conformance.Run(t, harness("memory, lagging", memory.Config{Lag: 30 * time.Millisecond, Seed: 1}))
 	})
 }

@@ -31,7 +31,8 @@ type store struct {
 	likers  map[like.Item][]like.Fact // ascending by byUser
 	likedBy map[like.User][]like.Fact // ascending by byItem
 	totals  map[like.Item]like.Total  // Count may be below 0 while changes are pending
-	pending []change                  // ascending by due
+	pending []*change                 // ascending by due
+	own     map[pair]int64            // sum of each pair's pending changes, unless 0
 	rand    *rand.Rand
 	last    like.Stamp // the newest stamp handed out
 }
@@ -42,6 +43,7 @@ func newStore(r *rand.Rand) *store {
 		likers:  map[like.Item][]like.Fact{},
 		likedBy: map[like.User][]like.Fact{},
 		totals:  map[like.Item]like.Total{},
+		own:     map[pair]int64{},
 		rand:    r,
 	}
 }
@@ -127,40 +129,43 @@ func (s *store) total(item like.Item) like.Total {
 }
 
 // delay keeps a change until a moment between half of lag and lag from now.
-func (s *store) delay(c change, now time.Time, lag time.Duration) {
-	c.due = now.Add(lag - time.Duration(s.rand.Int64N(int64(lag)/2+1)))
-	at, _ := slices.BinarySearchFunc(s.pending, c, func(a, b change) int { return a.due.Compare(b.due) })
+func (s *store) delay(p pair, delta int64, now time.Time, lag time.Duration) {
+	c := &change{pair: p, delta: delta, due: now.Add(lag - time.Duration(s.rand.Int64N(int64(lag)/2+1)))}
+	at, _ := slices.BinarySearchFunc(s.pending, c, func(a, b *change) int { return a.due.Compare(b.due) })
 	s.pending = slices.Insert(s.pending, at, c)
+	s.await(p, delta)
 }
 
 // drain moves the total of every change that is due and returns those totals.
 func (s *store) drain(now time.Time) []like.Total {
 	var moved []like.Total
 	for len(s.pending) > 0 && !s.pending[0].due.After(now) {
-		moved = append(moved, s.move(s.pending[0].item, s.pending[0].delta))
+		c := s.pending[0]
 		s.pending = s.pending[1:]
+		s.await(c.pair, -c.delta)
+		moved = append(moved, s.move(c.item, c.delta))
 	}
 	return moved
 }
 
-// ack is the answer to the pair's newest command: the total, corrected by what of
-// this pair it does not hold yet.
-func (s *store) ack(p pair) ledger.Ack {
-	ack := ledger.Ack{State: s.state(p)}
-	total := s.total(p.item)
-	counted := true
-	own := int64(0)
-	for _, c := range s.pending {
-		if c.pair == p {
-			own += c.delta
-			counted = false
-		}
+// await corrects the sum of a pair's pending changes.
+func (s *store) await(p pair, delta int64) {
+	s.own[p] += delta
+	if s.own[p] == 0 {
+		delete(s.own, p)
 	}
-	ack.Count = max(s.totals[p.item].Count+own, 0)
-	if ack.State.Liked {
+}
+
+// ack is the answer to the pair's newest command: the total, corrected by what of
+// this pair it does not hold yet. A total that the removals of others overtook is
+// no reason to tell a user who likes the item that nobody does.
+func (s *store) ack(p pair) ledger.Ack {
+	state, total := s.state(p), s.total(p.item)
+	ack := ledger.Ack{State: state, Count: max(s.totals[p.item].Count+s.own[p], 0)}
+	if state.Liked {
 		ack.Count = max(ack.Count, 1)
 	}
-	if counted && ack.Count == total.Count {
+	if ack.Count == total.Count && s.own[p] == 0 {
 		ack.Version = total.Version
 	}
 	return ack
