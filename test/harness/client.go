@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -129,9 +130,7 @@ func (c *Client) request(ctx context.Context, base string, r Request) (*http.Req
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range r.Header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, r.Header)
 	if isJSON && req.Header.Get("Content-Type") == "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

@@ -136,8 +136,9 @@ func (s *service) topCounts(ctx context.Context) ([]int64, error) {
 }
 
 // importing starts an import and reads counts while it runs. They may only grow
-// and never pass the truth. It kills the program when the first film reaches
-// kill likes, if that is not 0, and reports whether the import was done.
+// and never pass the truth. When the first film reaches kill likes, if that is
+// not 0, it kills the program and starts it again. It reports whether the import
+// came to its end.
 func (s *service) importing(kill int64) (done bool) {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), harness.Binary(s.T), append([]string{"import", s.file}, s.public...)...)
@@ -148,22 +149,15 @@ func (s *service) importing(kill int64) (done bool) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	last, killed := make([]int64, len(top)), false
+	last := make([]int64, len(top))
 	for reads := 0; ; reads++ {
 		select {
 		case err := <-ended:
-			s.Logf("import, killed %v, %d reads meanwhile: %v\n%s", killed, reads, err, out.String())
-			if kill == 0 && reads == 0 {
+			s.Logf("import with %d reads meanwhile: %v\n%s", reads, err, out.String())
+			if reads == 0 {
 				s.Error("no read happened during the import")
 			}
 			return err == nil
-		case <-s.node.Done():
-			if !killed {
-				s.Fatalf("the program ended\n%s", s.node.LogTail())
-			}
-			s.node.StartReady(s.Context())
-			last = make([]int64, len(top))
-			continue
 		default:
 		}
 		got, err := s.topCounts(s.Context())
@@ -176,9 +170,11 @@ func (s *service) importing(kill int64) (done bool) {
 			}
 		}
 		last = got
-		if kill > 0 && !killed && got[0] >= kill {
-			killed = true
+		if kill > 0 && got[0] >= kill {
+			kill, last = 0, make([]int64, len(top))
 			s.node.Kill()
+			s.client.Close()
+			s.node.StartReady(s.Context())
 		}
 	}
 }
