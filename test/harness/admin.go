@@ -11,7 +11,7 @@ import (
 
 // DriftMetric counts the differences that audits found since the start. It stays
 // 0 for ever, because a difference is a bug.
-const DriftMetric = "likewise_drift_total"
+const DriftMetric = "likewise_drift_found_total"
 
 // Erase unlikes everything that a user likes.
 func (c *Client) Erase(ctx context.Context, user string) error {

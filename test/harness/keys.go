@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"os"
@@ -34,15 +35,21 @@ func NewKeys(t testing.TB) *Keys {
 	t.Helper()
 	raw := make([]byte, 32)
 	rand.Read(raw)
-	k := &Keys{
-		File:   filepath.Join(t.TempDir(), "jwt-secret"),
-		Secret: []byte(hex.EncodeToString(raw)),
-		tokens: map[[2]string]string{},
-	}
-	if err := os.WriteFile(k.File, k.Secret, 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "jwt-secret")
+	if err := os.WriteFile(file, []byte(hex.EncodeToString(raw)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return k
+	return LoadKeys(t, file)
+}
+
+// LoadKeys signs with the secret of a service that runs already.
+func LoadKeys(t testing.TB, file string) *Keys {
+	t.Helper()
+	secret, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Keys{File: file, Secret: bytes.TrimSpace(secret), tokens: map[[2]string]string{}}
 }
 
 // Claims returns what a good token of the user says, for a test to break.

@@ -46,7 +46,7 @@ var suite = []scenario{
 // Run plays the suite against a deployment, a new one for each scenario.
 func Run(t *testing.T, d Deployment) {
 	for _, s := range suite {
-		t.Run(s.id, func(t *testing.T) {
+		t.Run(d.Name+"/"+s.id, func(t *testing.T) {
 			t.Attr("scenario", s.title)
 			var o Options
 			if s.options != nil {

@@ -9,3 +9,5 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 func TestEmbedded(t *testing.T) { Run(t, Embedded()) }
+
+func TestRunning(t *testing.T) { Run(t, Running()) }

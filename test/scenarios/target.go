@@ -1,6 +1,8 @@
 package scenarios
 
 import (
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +60,38 @@ func startEmbedded(t *testing.T, o Options) *Target {
 		Admin:  []string{node.AdminURL},
 		Keys:   keys,
 		Nodes:  []*harness.Node{node},
+		Settle: 5 * time.Second,
+	}
+}
+
+// The environment of a service that runs already: base URLs of its nodes and of
+// their admin listeners, separated by commas, and the file with its secret. Its
+// limits per user and address must be out of the way.
+const (
+	TargetEnv       = "LIKEWISE_TARGET"
+	TargetAdminEnv  = "LIKEWISE_TARGET_ADMIN"
+	TargetSecretEnv = "LIKEWISE_TARGET_SECRET_FILE"
+)
+
+// Running is the service that the environment names.
+func Running() Deployment {
+	return Deployment{Name: "running", Start: startRunning}
+}
+
+func startRunning(t *testing.T, o Options) *Target {
+	if os.Getenv(TargetEnv) == "" {
+		t.Skipf("skipped: no running service named by %s", TargetEnv)
+	}
+	if o.Limits || o.DataDir != "" || len(o.Flags) > 0 {
+		t.Skip("skipped: needs settings of its own")
+	}
+	urls := func(env string) []string {
+		return strings.FieldsFunc(os.Getenv(env), func(r rune) bool { return r == ',' })
+	}
+	return &Target{
+		URLs:   urls(TargetEnv),
+		Admin:  urls(TargetAdminEnv),
+		Keys:   harness.LoadKeys(t, os.Getenv(TargetSecretEnv)),
 		Settle: 5 * time.Second,
 	}
 }
