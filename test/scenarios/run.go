@@ -44,15 +44,15 @@ var suite = []scenario{
 }
 
 // Run plays the suite against a deployment, a new one for each scenario.
-func Run(t *testing.T, d Deployment) {
+func Run(t *testing.T, start Deployment) {
 	for _, s := range suite {
-		t.Run(d.Name+"/"+s.id, func(t *testing.T) {
+		t.Run(s.id, func(t *testing.T) {
 			t.Attr("scenario", s.title)
 			var o Options
 			if s.options != nil {
 				o = s.options(t)
 			}
-			w := newWorld(t, s.id, d.Start(t, o))
+			w := newWorld(t, s.id, start(t, o))
 			s.play(w)
 			w.finish()
 		})

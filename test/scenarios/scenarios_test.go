@@ -8,6 +8,6 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-func TestEmbedded(t *testing.T) { Run(t, Embedded()) }
+func TestEmbedded(t *testing.T) { Run(t, Embedded) }
 
-func TestRunning(t *testing.T) { Run(t, Running()) }
+func TestRunning(t *testing.T) { Run(t, Running) }

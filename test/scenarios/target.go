@@ -16,12 +16,9 @@ type Options struct {
 	Flags   []string // more flags of serve
 }
 
-// Deployment starts the service in one shape. Start skips the test when it
-// cannot give what the options ask for.
-type Deployment struct {
-	Name  string
-	Start func(t *testing.T, o Options) *Target
-}
+// Deployment starts the service in one shape, or skips the test when it cannot
+// give what the options ask for.
+type Deployment func(t *testing.T, o Options) *Target
 
 // Target is a running service. Requests alternate between its URLs.
 type Target struct {
@@ -43,11 +40,7 @@ var noLimits = []string{
 }
 
 // Embedded is one process of the built program on its embedded store.
-func Embedded() Deployment {
-	return Deployment{Name: "embedded", Start: startEmbedded}
-}
-
-func startEmbedded(t *testing.T, o Options) *Target {
+func Embedded(t *testing.T, o Options) *Target {
 	keys := harness.NewKeys(t)
 	flags := o.Flags
 	if !o.Limits {
@@ -74,11 +67,7 @@ const (
 )
 
 // Running is the service that the environment names.
-func Running() Deployment {
-	return Deployment{Name: "running", Start: startRunning}
-}
-
-func startRunning(t *testing.T, o Options) *Target {
+func Running(t *testing.T, o Options) *Target {
 	if os.Getenv(TargetEnv) == "" {
 		t.Skipf("skipped: no running service named by %s", TargetEnv)
 	}
