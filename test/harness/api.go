@@ -248,17 +248,17 @@ func (c *Client) WalkLiked(ctx context.Context, user string) ([]Liked, error) {
 // Among returns which of the users like an item.
 func (c *Client) Among(ctx context.Context, item Item, users []string) ([]string, error) {
 	var out struct {
-		Count  int64    `json:"count"`
-		Likers []string `json:"likers"`
+		Count int64    `json:"count"`
+		Users []string `json:"users"`
 	}
 	r := Request{Method: http.MethodPost, Path: item.Path("likers/among"), Body: map[string]any{"users": users}}
 	if err := c.call(ctx, r, &out); err != nil {
 		return nil, err
 	}
-	if out.Count != int64(len(out.Likers)) {
-		return nil, fmt.Errorf("likers among: count %d with %d names", out.Count, len(out.Likers))
+	if out.Count != int64(len(out.Users)) {
+		return nil, fmt.Errorf("likers among: count %d with %d names", out.Count, len(out.Users))
 	}
-	return out.Likers, nil
+	return out.Users, nil
 }
 
 // Batch sends up to MaxBatch commands of a trusted backend. With original times
@@ -270,12 +270,15 @@ func (c *Client) Batch(ctx context.Context, commands []Command) error {
 			scope = ScopeWriteAny + " " + ScopeImport
 		}
 	}
-	res, err := c.Do(ctx, Request{
+	var out struct {
+		Results []LikeState `json:"results"`
+	}
+	err := c.call(ctx, Request{
 		Method: http.MethodPost, Path: "/v1/likes:batch", User: "backend", Scope: scope,
 		Body: map[string]any{"commands": commands},
-	})
-	if err == nil && res.Status != http.StatusOK {
-		return problem(Request{Method: http.MethodPost, Path: "/v1/likes:batch"}, res)
+	}, &out)
+	if err == nil && len(out.Results) != len(commands) {
+		err = fmt.Errorf("%d results of %d commands", len(out.Results), len(commands))
 	}
 	return err
 }
