@@ -1,0 +1,110 @@
+package houserules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const module = "likewise/"
+
+const (
+	like    = "internal/like"
+	ledger  = "internal/ledger"
+	store   = "internal/ledger/pebble"
+	memory  = "internal/ledger/memory"
+	suite   = "internal/ledger/conformance"
+	harness = "test/harness"
+)
+
+// layers says which packages of the module a package may import. Imports point one
+// way: like <- ledger <- {counts, reconcile, …} <- httpapi <- server <- cmd.
+var layers = map[string][]string{
+	like:   {},
+	ledger: {like},
+	suite:  {like, ledger},
+	memory: {like, ledger},
+	store:  {like, ledger},
+
+	"internal/auth":    {like},
+	"internal/config":  {like},
+	"internal/limit":   {like},
+	"internal/observe": {like},
+
+	"internal/counts":    {like, ledger},
+	"internal/reconcile": {like, ledger},
+	"internal/transfer":  {like, ledger},
+
+	"internal/httpapi": {like, ledger, "internal/auth", "internal/counts", "internal/limit", "internal/observe", "internal/reconcile"},
+	"internal/server": {
+		like, ledger, store, "internal/auth", "internal/config", "internal/counts", "internal/httpapi",
+		"internal/limit", "internal/observe", "internal/reconcile", "internal/transfer",
+	},
+	"cmd/likewise": {
+		like, ledger, "internal/auth", "internal/config", "internal/limit", "internal/observe",
+		"internal/reconcile", "internal/server", "internal/transfer",
+	},
+
+	"internal/houserules": {},
+	"bench/load":          {},
+	harness:               {},
+	"test/crash":          {},
+	"test/overload":       {},
+	"test/realdata":       {},
+	"test/scenarios":      {harness},
+}
+
+// forTests may be imported by every test besides what its package may.
+var forTests = []string{like, ledger, memory, suite, harness}
+
+// standardOnly packages import nothing from outside the standard library.
+var standardOnly = []string{like, ledger}
+
+// owners says where a technology lives: one technology, one package. Tests and the
+// black-box tools are free.
+var owners = map[string][]string{
+	"github.com/cockroachdb/pebble/": {store},
+	"github.com/golang-jwt/":         {"internal/auth"},
+	"github.com/MicahParks/":         {"internal/auth"},
+	"github.com/spf13/cobra":         {"cmd"},
+	"go.opentelemetry.io/":           {"internal/observe"},
+	"go.yaml.in/":                    {"internal/config", "internal/httpapi"},
+}
+
+func checkLayers(files []file) []string {
+	var found []string
+	unknown := map[string]bool{}
+	for _, f := range files {
+		may, known := layers[f.dir]
+		if !known && !unknown[f.dir] {
+			unknown[f.dir] = true
+			found = append(found, fmt.Sprintf("%s: the package is in no layer; add its row to the table in internal/houserules/layers_test.go and to ARCHITECTURE.md", f.dir))
+		}
+		for _, imported := range f.importPaths() {
+			target, own := strings.CutPrefix(imported, module)
+			switch {
+			case own && (target == f.dir || slices.Contains(may, target) || f.test && slices.Contains(forTests, target)):
+			case own && known:
+				found = append(found, fmt.Sprintf("%s: %s may not import %s; imports point one way, so move the code down, or take an interface and let internal/server connect the two",
+					f.name, f.dir, target))
+			case !own && strings.Contains(imported, ".") && slices.Contains(standardOnly, f.dir) && !f.test:
+				found = append(found, fmt.Sprintf("%s: %s keeps to the standard library; do what needs %s in a package above it", f.name, f.dir, imported))
+			case !own:
+				if place := trespass(f, imported); place != "" {
+					found = append(found, fmt.Sprintf("%s: %s belongs to %s; call that package instead", f.name, imported, place))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// trespass names the package that should be called instead of importing path.
+func trespass(f file, path string) string {
+	for prefix, dirs := range owners {
+		if strings.HasPrefix(path+"/", prefix) && !f.test && !f.within(dirs...) && !f.within("test", "bench") {
+			return strings.Join(dirs, " or ")
+		}
+	}
+	return ""
+}
