@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"likewise/internal/auth"
+	"likewise/internal/limit"
+)
+
+// admit finds out who asks and whether they may. A request that tries to sign in
+// and fails is refused, whatever it asks for.
+func (s *site) admit(x *exchange, r *http.Request, a access) error {
+	token, present, err := auth.BearerToken(r)
+	if len(token) > auth.MaxTokenBytes {
+		return refuse(headersTooLarge, "a token has at most %d bytes", auth.MaxTokenBytes)
+	}
+	if present && err == nil {
+		x.identity, err = s.auth.Verify(r.Context(), token)
+		x.known = err == nil
+	}
+	if !x.known {
+		return s.admitUnknown(x, r, a, err)
+	}
+	if a.scope != "" && !x.identity.Has(a.scope) {
+		return s.refuseScope(x, a.scope)
+	}
+	if a.write {
+		return take(x, r, s.userLimit, "user", string(x.identity.User))
+	}
+	return nil
+}
+
+// admitUnknown admits a request without a verified token; err says what was wrong
+// with the one that it has.
+func (s *site) admitUnknown(x *exchange, r *http.Request, a access, err error) error {
+	if !a.system && s.addressLimit != nil {
+		key := limit.Key(limit.ClientAddr(r, s.cfg.TrustedProxies))
+		if over := take(x, r, s.addressLimit, "address", key); over != nil {
+			return over
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case a.token:
+		return refuse(missingToken, "send Authorization: Bearer with a token")
+	case !a.system && !s.cfg.AnonymousReads:
+		return refuse(missingToken, "reading needs a token here")
+	}
+	return nil
+}
+
+func (s *site) refuseScope(x *exchange, scope string) error {
+	x.Header().Set("WWW-Authenticate", `Bearer realm="likewise", error="insufficient_scope", scope="`+scope+`"`)
+	return refuse(missingScope, "the token lacks the scope %s", scope)
+}
+
+// take asks a limiter for one request. A limiter that cannot tell lets it pass: it
+// protects the store, which has a bound of its own.
+func take(x *exchange, r *http.Request, l limit.Limiter, policy, key string) error {
+	if l == nil {
+		return nil
+	}
+	d, err := l.Allow(r.Context(), key)
+	if err != nil {
+		return nil
+	}
+	d.WriteHeader(x.Header(), policy)
+	if !d.OK {
+		return refuse(rateLimited, "try again in %d s", d.RetryAfter)
+	}
+	return nil
+}
