@@ -31,5 +31,8 @@ func (c *Clock) Next() Stamp {
 	return c.last
 }
 
+// Last returns the largest stamp handed out so far, or the one it began with.
+func (c *Clock) Last() Stamp { return c.last }
+
 // Now returns the wall clock's time as a stamp, without handing it out.
 func (c *Clock) Now() Stamp { return StampOf(c.now()) }

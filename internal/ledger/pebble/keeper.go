@@ -1,0 +1,147 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	pdb "github.com/cockroachdb/pebble/v2"
+
+	"likewise/internal/ledger"
+	"likewise/internal/like"
+)
+
+// eraseChunk is how many unlikes of an erasure go to the writer at a time.
+const eraseChunk = 500
+
+// Feed implements [ledger.Feeder].
+func (l *Ledger) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
+	return l.changes.Feed(ctx)
+}
+
+// EraseUser implements [ledger.Keeper].
+func (l *Ledger) EraseUser(ctx context.Context, user like.User) (int64, error) {
+	if err := user.Validate(); err != nil {
+		return 0, err
+	}
+	return l.unlikeAll(ctx, userPrefix(user), parseFact)
+}
+
+// RemoveItem implements [ledger.Keeper].
+func (l *Ledger) RemoveItem(ctx context.Context, item like.Item) (int64, error) {
+	if err := item.Validate(); err != nil {
+		return 0, err
+	}
+	parse := func(key, _ []byte) (like.Fact, error) { return parseList(key) }
+	return l.unlikeAll(ctx, listPrefix(item), parse)
+}
+
+// unlikeAll unlikes every fact found under prefix when the call began.
+func (l *Ledger) unlikeAll(
+	ctx context.Context, prefix []byte, parse func(key, value []byte) (like.Fact, error),
+) (removed int64, err error) {
+	end, err := l.calls.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	cmds := make([]like.Command, 0, eraseChunk)
+	flush := func() error {
+		n, err := l.unlikeChunk(ctx, cmds)
+		removed += n
+		cmds = cmds[:0]
+		return err
+	}
+	err = scan(l.db, prefix, prefixEnd(prefix), func(key, value []byte) (bool, error) {
+		f, err := parse(key, value)
+		if err != nil {
+			return false, err
+		}
+		cmds = append(cmds, like.Command{Item: f.Item, User: f.User, Op: like.OpUnlike})
+		if len(cmds) < eraseChunk {
+			return true, nil
+		}
+		return true, flush()
+	})
+	if err == nil && len(cmds) > 0 {
+		err = flush()
+	}
+	return removed, err
+}
+
+// unlikeChunk applies unlikes, giving way to other callers while the queue is full.
+func (l *Ledger) unlikeChunk(ctx context.Context, cmds []like.Command) (int64, error) {
+	for {
+		if err := l.calls.interrupted(ctx); err != nil {
+			return 0, err
+		}
+		r := newRequest(append([]like.Command(nil), cmds...))
+		err := l.submit(ctx, r)
+		if !errors.Is(err, like.ErrOverloaded) {
+			return int64(r.changes), err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.cfg.QueueAge / 10):
+		}
+	}
+}
+
+// Export implements [ledger.Keeper]: the facts at one point, user by user.
+func (l *Ledger) Export(ctx context.Context) iter.Seq2[like.Fact, error] {
+	return func(yield func(like.Fact, error) bool) {
+		end, err := l.calls.begin(ctx)
+		if err != nil {
+			yield(like.Fact{}, err)
+			return
+		}
+		defer end()
+		read, stopped := 0, false
+		err = scan(l.db, []byte{spaceFact}, []byte{spaceFact + 1}, func(key, value []byte) (bool, error) {
+			if read++; read%checkEvery == 0 {
+				if err := l.calls.interrupted(ctx); err != nil {
+					return false, err
+				}
+			}
+			f, err := parseFact(key, value)
+			if err != nil {
+				return false, err
+			}
+			stopped = !yield(f, nil)
+			return !stopped, nil
+		})
+		if err != nil && !stopped {
+			yield(like.Fact{}, err)
+		}
+	}
+}
+
+// Backup implements [ledger.Keeper] with a checkpoint of the engine: files that
+// no longer change are linked, so it is quick and takes little space.
+func (l *Ledger) Backup(ctx context.Context, dir string) error {
+	end, err := l.calls.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	fsys := l.cfg.FS
+	if _, err := fsys.Stat(dir); err == nil {
+		return fmt.Errorf("%w: %s exists already; a backup needs a new directory", like.ErrInvalid, dir)
+	}
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
+	}
+	err = l.db.Checkpoint(fsys.PathJoin(dir, engineDir), pdb.WithFlushedWAL())
+	if err != nil {
+		return storeError(err)
+	}
+	m, _, err := openMarker(fsys, dir)
+	if err != nil {
+		return err
+	}
+	return m.close()
+}
+
+var _ ledger.Keeper = (*Ledger)(nil)
