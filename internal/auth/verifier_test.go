@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,53 +68,66 @@ func segment(json string) string { return base64.RawURLEncoding.EncodeToString([
 
 // badTokens are refused by every verifier of these tests, for many reasons.
 func badTokens() map[string]string {
-	hs := func(change func(jwt.MapClaims)) string {
-		c := goodClaims()
-		change(c)
-		return sign(jwt.SigningMethodHS256, testSecret, c, nil)
-	}
-	set := func(name string, value any) string { return hs(func(c jwt.MapClaims) { c[name] = value }) }
-	header := func(name string, value any) string {
-		return sign(jwt.SigningMethodHS256, testSecret, goodClaims(), func(h map[string]any) { h[name] = value })
-	}
-	good := set("sub", "u1")
+	all := badForms()
+	maps.Copy(all, badKeys())
+	maps.Copy(all, badClaims())
+	return all
+}
+
+func badForms() map[string]string {
+	good := sign(jwt.SigningMethodHS256, testSecret, goodClaims(), nil)
 	parts := strings.Split(good, ".")
 	none := func(alg, signature string) string {
 		return segment(fmt.Sprintf(`{"alg":%q,"typ":"JWT"}`, alg)) + "." + parts[1] + "." + signature
 	}
-	now := time.Now().Unix()
+	// The last character of 32 bytes in base64 has two spare bits, which must be zero.
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	last := len(good) - 1
+	spare := good[:last] + alphabet[strings.IndexByte(alphabet, good[last])+1:][:1]
+	long := goodClaims()
+	long["long"] = strings.Repeat("x", MaxTokenBytes)
 	flipped := []byte(good)
 	flipped[len(flipped)-10] ^= 1
+	return map[string]string{
+		"empty":                       "",
+		"one part":                    "token",
+		"two parts":                   parts[0] + "." + parts[1],
+		"four parts":                  good + ".x",
+		"five parts":                  "a.b.c.d.e",
+		"only dots":                   "..",
+		"too long":                    sign(jwt.SigningMethodHS256, testSecret, long, nil),
+		"none":                        none("none", ""),
+		"None":                        none("None", ""),
+		"nOnE":                        none("nOnE", ""),
+		"none with signature":         none("none", parts[2]),
+		"None with signature":         none("None", parts[2]),
+		"empty alg":                   none("", parts[2]),
+		"no alg":                      segment(`{"typ":"JWT"}`) + "." + parts[1] + "." + parts[2],
+		"alg is a number":             segment(`{"alg":256}`) + "." + parts[1] + "." + parts[2],
+		"header is no object":         segment(`"HS256"`) + "." + parts[1] + "." + parts[2],
+		"header has a tail":           segment(`{"alg":"HS256"}x`) + "." + parts[1] + "." + parts[2],
+		"claims are no object":        parts[0] + "." + segment(`[]`) + "." + parts[2],
+		"claims are null":             parts[0] + "." + segment(`null`) + "." + parts[2],
+		"no signature":                parts[0] + "." + parts[1] + ".",
+		"garbage signature":           parts[0] + "." + parts[1] + ".garbage",
+		"flipped bit":                 string(flipped),
+		"other claims":                parts[0] + "." + segment(`{"sub":"u2","exp":9999999999}`) + "." + parts[2],
+		"padded":                      good + "=",
+		"line break":                  good[:20] + "\n" + good[20:],
+		"line break in the signature": good[:last] + "\n" + good[last:],
+		"spare bits":                  spare,
+		"space":                       good + " ",
+		"standard base64":             parts[0] + "." + parts[1] + ".++//",
+	}
+}
+
+func badKeys() map[string]string {
+	header := func(name string, value any) string {
+		return sign(jwt.SigningMethodHS256, testSecret, goodClaims(), func(h map[string]any) { h[name] = value })
+	}
 	rsaPublic := must(x509.MarshalPKIXPublicKey(rsaKey().Public()))
 	ecPublic := must(ecKey().PublicKey.Bytes())
 	return map[string]string{
-		"empty":                     "",
-		"one part":                  "token",
-		"two parts":                 parts[0] + "." + parts[1],
-		"four parts":                good + ".x",
-		"five parts":                "a.b.c.d.e",
-		"only dots":                 "..",
-		"too long":                  good + strings.Repeat("A", MaxTokenBytes),
-		"none":                      none("none", ""),
-		"None":                      none("None", ""),
-		"nOnE":                      none("nOnE", ""),
-		"none with signature":       none("none", parts[2]),
-		"None with signature":       none("None", parts[2]),
-		"empty alg":                 none("", parts[2]),
-		"no alg":                    segment(`{"typ":"JWT"}`) + "." + parts[1] + "." + parts[2],
-		"alg is a number":           segment(`{"alg":256}`) + "." + parts[1] + "." + parts[2],
-		"header is no object":       segment(`"HS256"`) + "." + parts[1] + "." + parts[2],
-		"header has a tail":         segment(`{"alg":"HS256"}x`) + "." + parts[1] + "." + parts[2],
-		"claims are no object":      parts[0] + "." + segment(`[]`) + "." + parts[2],
-		"claims are null":           parts[0] + "." + segment(`null`) + "." + parts[2],
-		"no signature":              parts[0] + "." + parts[1] + ".",
-		"garbage signature":         parts[0] + "." + parts[1] + ".garbage",
-		"flipped bit":               string(flipped),
-		"other claims":              parts[0] + "." + segment(`{"sub":"u2","exp":9999999999}`) + "." + parts[2],
-		"padded":                    good + "=",
-		"line break":                good[:20] + "\n" + good[20:],
-		"space":                     good + " ",
-		"standard base64":           parts[0] + "." + parts[1] + ".++//",
 		"other secret":              sign(jwt.SigningMethodHS256, bytes.Repeat([]byte("x"), 32), goodClaims(), nil),
 		"empty secret":              sign(jwt.SigningMethodHS256, []byte{}, goodClaims(), nil),
 		"HS384":                     sign(jwt.SigningMethodHS384, testSecret, goodClaims(), nil),
@@ -135,32 +149,45 @@ func badTokens() map[string]string {
 		"b64":                       header("b64", false),
 		"typ of another purpose":    header("typ", "logout+jwt"),
 		"typ is a number":           header("typ", 1),
-		"expired":                   set("exp", now-3600),
-		"exp is zero":               set("exp", 0),
-		"exp is negative":           set("exp", -1),
-		"exp is text":               set("exp", fmt.Sprint(now+3600)),
-		"exp is null":               set("exp", nil),
-		"exp overflows":             set("exp", 1e300),
-		"no exp":                    hs(func(c jwt.MapClaims) { delete(c, "exp") }),
-		"Exp instead of exp":        hs(func(c jwt.MapClaims) { c["Exp"] = c["exp"]; delete(c, "exp") }),
-		"not yet valid":             set("nbf", now+3600),
-		"nbf is text":               set("nbf", "now"),
-		"nbf overflows":             set("nbf", 1e300),
-		"issued in the future":      set("iat", now+3600),
-		"iat overflows":             set("iat", 1e300),
-		"other issuer":              set("iss", "https://id.example.org"),
-		"no issuer":                 hs(func(c jwt.MapClaims) { delete(c, "iss") }),
-		"issuer is a list":          set("iss", []string{"https://id.example"}),
-		"other audience":            set("aud", "likewise2"),
-		"no audience":               hs(func(c jwt.MapClaims) { delete(c, "aud") }),
-		"audience of numbers":       set("aud", []any{"likewise", 1}),
-		"no sub":                    hs(func(c jwt.MapClaims) { delete(c, "sub") }),
-		"empty sub":                 set("sub", ""),
-		"sub is a number":           set("sub", 7),
-		"sub is too long":           set("sub", strings.Repeat("u", like.MaxUserBytes+1)),
-		"control character in sub":  set("sub", "u\x00"),
-		"scope is a list":           set("scope", []string{ScopeAdmin}),
-		"scope is null":             set("scope", nil),
+	}
+}
+
+func badClaims() map[string]string {
+	with := func(change func(jwt.MapClaims)) string {
+		c := goodClaims()
+		change(c)
+		return sign(jwt.SigningMethodHS256, testSecret, c, nil)
+	}
+	set := func(name string, value any) string { return with(func(c jwt.MapClaims) { c[name] = value }) }
+	drop := func(name string) string { return with(func(c jwt.MapClaims) { delete(c, name) }) }
+	now := time.Now().Unix()
+	return map[string]string{
+		"expired":                  set("exp", now-3600),
+		"exp is zero":              set("exp", 0),
+		"exp is negative":          set("exp", -1),
+		"exp is text":              set("exp", fmt.Sprint(now+3600)),
+		"exp is null":              set("exp", nil),
+		"exp overflows":            set("exp", 1e300),
+		"no exp":                   drop("exp"),
+		"Exp instead of exp":       with(func(c jwt.MapClaims) { c["Exp"] = c["exp"]; delete(c, "exp") }),
+		"not yet valid":            set("nbf", now+3600),
+		"nbf is text":              set("nbf", "now"),
+		"nbf overflows":            set("nbf", 1e300),
+		"issued in the future":     set("iat", now+3600),
+		"iat overflows":            set("iat", 1e300),
+		"other issuer":             set("iss", "https://id.example.org"),
+		"no issuer":                drop("iss"),
+		"issuer is a list":         set("iss", []string{"https://id.example"}),
+		"other audience":           set("aud", "likewise2"),
+		"no audience":              drop("aud"),
+		"audience of numbers":      set("aud", []any{"likewise", 1}),
+		"no sub":                   drop("sub"),
+		"empty sub":                set("sub", ""),
+		"sub is a number":          set("sub", 7),
+		"sub is too long":          set("sub", strings.Repeat("u", like.MaxUserBytes+1)),
+		"control character in sub": set("sub", "u\x00"),
+		"scope is a list":          set("scope", []string{ScopeAdmin}),
+		"scope is null":            set("scope", nil),
 	}
 }
 
@@ -181,7 +208,7 @@ func TestVerifyRefuses(t *testing.T) {
 				for range 2 {
 					got, err := v.Verify(t.Context(), token)
 					// The very sentinel, not something that wraps it: no reason leaks.
-					if err != ErrUnauthenticated || got.User != "" || got.Scopes != nil { //nolint:errorlint // see above
+					if err != ErrUnauthenticated || got.User != "" || got.Scopes != nil {
 						t.Fatalf("got %+v, %v", got, err)
 					}
 				}

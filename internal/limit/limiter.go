@@ -59,9 +59,9 @@ type Config struct {
 // DefaultUser returns the limit of one user: 5 a second, bursts of 10.
 func DefaultUser() Config { return Config{Rate: 5, Burst: 10, MaxKeys: 1 << 20} }
 
-// DefaultAddress returns the limit of one address without a token: 50 a second,
-// bursts of 100, because many people may share it.
-func DefaultAddress() Config { return Config{Rate: 50, Burst: 100, MaxKeys: 1 << 18} }
+// DefaultAddress returns the limit of one address without a token: 200 a second,
+// bursts of 400, because many people may share it.
+func DefaultAddress() Config { return Config{Rate: 200, Burst: 400, MaxKeys: 1 << 18} }
 
 const (
 	maxRate   = 1e6

@@ -3,6 +3,7 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -135,17 +136,46 @@ func TestModel(t *testing.T) {
 		l := mustLocal(t, Config{Rate: 5, Burst: 10, MaxKeys: 64 * shards})
 		start := time.Now()
 		model := map[string]time.Duration{}
-		for range 20_000 {
+		for range 2_000 {
 			key := fmt.Sprint(r.IntN(30))
-			full, want := l.bucket.take(model[key], time.Since(start))
-			model[key] = full
-			if diff := cmp.Diff(want, allow(t, l, key)); diff != "" {
-				t.Fatalf("key %s after %v (-want +got):\n%s", key, time.Since(start), diff)
+			for range r.IntN(15) {
+				full, want := l.bucket.take(model[key], time.Since(start))
+				model[key] = full
+				if diff := cmp.Diff(want, allow(t, l, key)); diff != "" {
+					t.Fatalf("key %s after %v (-want +got):\n%s", key, time.Since(start), diff)
+				}
 			}
-			time.Sleep(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
-			if r.IntN(500) == 0 {
+			time.Sleep(time.Duration(r.ExpFloat64() * float64(50*time.Millisecond)))
+			if r.IntN(100) == 0 {
 				time.Sleep(time.Duration(r.Int64N(int64(5 * time.Second))))
 			}
+		}
+	})
+}
+
+// TestForgettingGivesNoToken empties a bucket, keeps its shard busy with another
+// key and comes back just before the bucket is full.
+func TestForgettingGivesNoToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustLocal(t, Config{Rate: 5, Burst: 10, MaxKeys: 64 * shards})
+		shardOf := func(key string) uint64 { return maphash.String(l.seed, key) % shards }
+		other := "0"
+		for i := 1; shardOf(other) != shardOf("k"); i++ {
+			other = fmt.Sprint(i)
+		}
+		for gap := 200 * time.Millisecond; gap < 2*time.Second; gap += 10 * time.Millisecond {
+			for allow(t, l, "k").OK {
+			}
+			emptied := time.Now()
+			for time.Since(emptied) < gap {
+				time.Sleep(10 * time.Millisecond)
+				allow(t, l, other)
+			}
+			// Less than one token may have been in the bucket when it refused.
+			if d, most := allow(t, l, "k"), int(gap/(200*time.Millisecond)); d.Remaining > most {
+				t.Fatalf("%d tokens left %v after the bucket was empty", d.Remaining, gap)
+			}
+			time.Sleep(70 * time.Millisecond)
 		}
 	})
 }

@@ -19,8 +19,9 @@ type ConnConfig struct {
 	Trusted []netip.Prefix
 }
 
-// DefaultConn returns bounds for a server without a proxy in front.
-func DefaultConn() ConnConfig { return ConnConfig{Total: 16_384, PerAddress: 1_024} }
+// DefaultConn returns bounds that also suit a server behind an unconfigured proxy:
+// 20,000 connections, however many addresses they come from.
+func DefaultConn() ConnConfig { return ConnConfig{Total: 20_000} }
 
 // Validate reports, as [like.ErrInvalid], why the settings cannot work.
 func (c ConnConfig) Validate() error {
