@@ -141,7 +141,7 @@ func (r *run) survives(end func()) {
 	l := r.ledger
 	for w := range writers {
 		wg.Go(func() {
-			for n := 0; n < 5000; n++ {
+			for n := range 500 {
 				user, item := userN(w*10_000+n), items[n%len(items)]
 				tried[w] = append(tried[w], user)
 				ack, err := l.Apply(r.Context(), like.Command{Item: item, User: user, Op: like.OpLike})

@@ -45,7 +45,7 @@ func (r *run) watch() *watch {
 		}
 	case <-w.over:
 		r.Fatalf("the feed ended before it was live")
-	case <-time.After(patience):
+	case <-time.After(r.patience):
 		r.Fatalf("the feed did not become live")
 	}
 	return w
@@ -81,16 +81,20 @@ func (w *watch) shows(r *run, want like.Total) {
 		return got == want
 	})
 	if !reached {
-		r.Errorf("the feed shows %+v, Totals %+v", got, want)
+		r.Fatalf("the feed shows %+v, Totals %+v", got, want)
 	}
 }
 
 // checkF1: the first batch is empty, and every change acknowledged after it is
 // yielded: in the end the feed has shown the newest total of every item.
 func checkF1(r *run) {
-	r.like("before", post("p0"))
+	r.like("before", postN(0))
 	w := r.watch()
 	defer w.stop()
+	for n := range 3 { // one change at a time, so that no later one covers for it
+		r.like(userN(n), post("single"))
+		w.shows(r, r.settled(post("single"), int64(n+1)))
+	}
 	r.together(8, func(u int) {
 		for n := range 60 {
 			r.try(like.Command{Item: postN(n % 20), User: userN(u), Op: like.OpLike})
@@ -102,11 +106,6 @@ func checkF1(r *run) {
 	r.settle()
 	for n := range 20 {
 		w.shows(r, r.totalIs(postN(n), int64(len(r.likers(postN(n), 50)))))
-	}
-	for n := range 3 { // one change at a time, so that no later one covers for it
-		item := post("single")
-		r.like(userN(n), item)
-		w.shows(r, r.settled(item, int64(n+1)))
 	}
 	if _, err := r.ledger.EraseUser(r.Context(), "u1"); err != nil {
 		r.Errorf("EraseUser: %v", err)
@@ -122,6 +121,9 @@ func checkF1(r *run) {
 // has passed, also after a crash.
 func checkF2(r *run) {
 	w := r.watch()
+	v := versions{}
+	r.like("u", post("quiet"))
+	w.shows(r, r.settled(post("quiet"), 1))
 	l := r.ledger
 	var wg sync.WaitGroup
 	for u := range 8 {
@@ -134,7 +136,6 @@ func checkF2(r *run) {
 			}
 		})
 	}
-	v := versions{}
 	r.eventually(func() bool { // until the feed is well under way
 		w.mu.Lock()
 		seen := w.seen
@@ -169,7 +170,7 @@ func checkF3(r *run) {
 	var last error
 	got := map[like.Item]int64{}
 	stalled := false
-	ctx, cancel := context.WithTimeoutCause(r.Context(), patience, errCause)
+	ctx, cancel := context.WithTimeoutCause(r.Context(), r.patience, errCause)
 	defer cancel()
 	for batch, err := range r.ledger.Feed(ctx) {
 		if last = err; err != nil {
@@ -234,7 +235,7 @@ func checkF4(r *run) {
 	}
 	select {
 	case <-w.over:
-	case <-time.After(patience):
+	case <-time.After(r.patience):
 		r.Fatalf("Close does not end a feed")
 	}
 	if !errors.Is(w.err, like.ErrClosed) {

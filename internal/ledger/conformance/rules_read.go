@@ -142,7 +142,9 @@ func checkR3(r *run) {
 	}
 	for range 20 { // an unlike may reach the total before its like does
 		r.like("u", items[0])
+		look()
 		r.unlike("u", items[0])
+		look()
 	}
 	if _, err := r.ledger.RemoveItem(r.Context(), items[0]); err != nil {
 		r.Errorf("RemoveItem: %v", err)
@@ -199,6 +201,14 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 		cmds = append(cmds, op(n, like.OpLike, at))
 	}
 	r.applyAll(cmds)
+	step := func(rng *rand.Rand, imported int) {
+		goes := 2*rng.IntN(stays) + 1
+		r.try(op(goes, like.OpUnlike, 0))
+		r.try(op(goes, like.OpLike, 0))
+		if imported%1000 < 50 {
+			r.try(op(imported, like.OpLike, like.Stamp(990+rng.IntN(40))))
+		}
+	}
 	var churn sync.WaitGroup
 	stop := make(chan struct{})
 	for w := range 3 {
@@ -209,18 +219,19 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 				case <-stop:
 					return
 				default:
-				}
-				goes := 2*rng.IntN(stays) + 1
-				r.try(op(goes, like.OpUnlike, 0))
-				r.try(op(goes, like.OpLike, 0))
-				if imported%1000 < 50 {
-					r.try(op(imported, like.OpLike, like.Stamp(990+rng.IntN(40))))
+					step(rng, imported)
 				}
 			}
 		})
 	}
 	defer churn.Wait()
 	defer close(stop)
+	own, imported := rand.New(rand.NewPCG(4, 3)), 4000
+	r.between = func() { // also when the others get no turn
+		step(own, imported)
+		imported++
+	}
+	defer func() { r.between = nil }()
 	for round := range 12 {
 		found := map[any]bool{}
 		for _, f := range walk(round%4 + 1) {

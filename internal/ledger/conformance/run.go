@@ -12,8 +12,7 @@ import (
 	"likewise/internal/like"
 )
 
-// patience bounds waiting for what a ledger owes "promptly" or "soon". It is
-// generous because a loaded machine is not a broken ledger.
+// patience is generous because a loaded machine is not a broken ledger.
 const patience = 20 * time.Second
 
 // run is one rule at work on one ledger.
@@ -23,11 +22,15 @@ type run struct {
 	h      Harness
 	clock  *wall
 	ledger ledger.Ledger
+	// patience bounds waiting for what a ledger owes "promptly" or "soon".
+	patience time.Duration
+	// between is called between the pages of every walk, unless nil.
+	between func()
 }
 
 // newRun opens a ledger for one rule. Failures go to t; tb serves the harness.
 func newRun(t T, tb testing.TB, h Harness) *run {
-	r := &run{T: t, tb: tb, h: h, clock: &wall{}}
+	r := &run{T: t, tb: tb, h: h, clock: &wall{}, patience: patience}
 	r.ledger = h.Open(tb, r.clock.now)
 	return r
 }
@@ -188,7 +191,7 @@ func (r *run) totalIs(item like.Item, want int64) like.Total {
 
 // eventually polls until done reports true and reports whether it ever did.
 func (r *run) eventually(done func() bool) bool {
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(r.patience)
 	for !done() {
 		if time.Now().After(deadline) {
 			return false
@@ -231,6 +234,9 @@ func (r *run) pages(what string, n int, read func(after like.Fact, n int) (ledge
 			return all
 		}
 		after = page.Facts[len(page.Facts)-1]
+		if r.between != nil {
+			r.between()
+		}
 	}
 }
 
