@@ -33,7 +33,7 @@ type Config struct {
 	Role        string `key:"role" default:"all" doc:"which part of the service this process is: all"`
 
 	JWKS           string         `key:"jwks" doc:"file or URL of the public keys that sign tokens (RS256, ES256, EdDSA)"`
-	CursorKeyFile  string         `key:"cursor_key_file" doc:"file with the key that authenticates list cursors; empty = generated in data_dir. Share it between nodes"`
+	CursorKeyFile  string         `key:"cursor_key_file" doc:"file with the key that authenticates list cursors; empty = derived from the token secret, or generated in data_dir. Share it between nodes"`
 	AnonymousReads bool           `key:"anonymous_reads" default:"true" doc:"let requests without a token read"`
 	CORSOrigins    []string       `key:"cors_origins" doc:"origins whose pages may call the API, such as https://example.org"`
 	TrustedProxies []netip.Prefix `key:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed; empty = nobody's"`
@@ -46,6 +46,7 @@ type Config struct {
 	Limits Limits `key:"limits"`
 	Pebble Pebble `key:"pebble"`
 	Counts Counts `key:"counts"`
+	Audit  Audit  `key:"audit"`
 	Log    Log    `key:"log"`
 }
 
@@ -98,6 +99,12 @@ type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
 	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age from which a total is no longer answered"`
+}
+
+// Audit says how the totals are compared with the facts in the background.
+type Audit struct {
+	Every      time.Duration `key:"every" default:"24h" min:"0s" max:"8760h" doc:"time between two audits of everything; 0s = only when asked"`
+	MaxRepairs int           `key:"max_repairs" default:"1000" min:"1" max:"1000000000" unit:"items" doc:"corrected items after which an audit stops, because so much drift needs a person"`
 }
 
 // Log says what is logged and how.
