@@ -78,16 +78,26 @@ func TestOperatorRequests(t *testing.T) {
 		call               func(r *Remote) (any, error)
 		result             any
 	}{
-		{"audit", "POST /admin/v1/items/posts/a%2Fb%20%3F/audit?repair=false", driftLine[9 : len(driftLine)-2],
-			func(r *Remote) (any, error) { return r.Audit(t.Context(), item, false) }, drifted},
-		{"erase", "POST /admin/v1/users/a%2Fb/erase", `{"removed":7}`,
-			func(r *Remote) (any, error) { return r.EraseUser(t.Context(), "a/b") }, int64(7)},
-		{"remove", "POST /admin/v1/items/posts/a%2Fb%20%3F/remove", `{"removed":8}`,
-			func(r *Remote) (any, error) { return r.RemoveItem(t.Context(), item) }, int64(8)},
-		{"backup", `POST /admin/v1/backup {"dir":"/b"}`, `{"dir":"/b"}`,
-			func(r *Remote) (any, error) { return nil, r.Backup(t.Context(), "/b") }, nil},
-		{"ready", "GET /readyz", `{"status":"ready"}`,
-			func(r *Remote) (any, error) { return nil, r.Ready(t.Context()) }, nil},
+		{
+			"audit", "POST /admin/v1/items/posts/a%2Fb%20%3F/audit?repair=false", driftLine[9 : len(driftLine)-2],
+			func(r *Remote) (any, error) { return r.Audit(t.Context(), item, false) }, drifted,
+		},
+		{
+			"erase", "POST /admin/v1/users/a%2Fb/erase", `{"removed":7}`,
+			func(r *Remote) (any, error) { return r.EraseUser(t.Context(), "a/b") }, int64(7),
+		},
+		{
+			"remove", "POST /admin/v1/items/posts/a%2Fb%20%3F/remove", `{"removed":8}`,
+			func(r *Remote) (any, error) { return r.RemoveItem(t.Context(), item) }, int64(8),
+		},
+		{
+			"backup", `POST /admin/v1/backup {"dir":"/b"}`, `{"dir":"/b"}`,
+			func(r *Remote) (any, error) { return nil, r.Backup(t.Context(), "/b") }, nil,
+		},
+		{
+			"ready", "GET /readyz", `{"status":"ready"}`,
+			func(r *Remote) (any, error) { return nil, r.Ready(t.Context()) }, nil,
+		},
 		{"export", "GET /admin/v1/export", twoLines, func(r *Remote) (any, error) {
 			body, err := r.Export(t.Context())
 			if err != nil {
