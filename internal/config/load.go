@@ -25,7 +25,8 @@ const (
 var otherEnv = []string{
 	fileEnv,
 	envPrefix + "URL", envPrefix + "ADMIN_URL", envPrefix + "TOKEN",
-	envPrefix + "HEAVY", envPrefix + "DATA", envPrefix + "REQUIRE",
+	envPrefix + "HEAVY", envPrefix + "DATA", envPrefix + "REQUIRE", envPrefix + "BIN", envPrefix + "KILLS", envPrefix + "SEED",
+	envPrefix + "TARGET", envPrefix + "TARGET_ADMIN", envPrefix + "TARGET_SECRET_FILE",
 }
 
 // serviceLink matches what Kubernetes puts into every pod beside a service that is

@@ -2,9 +2,10 @@
 // only the module proxy can be reached: the reports are taken from the module
 // golang.org/x/vulndb, of a fixed version so that a run can be repeated.
 //
-// It fails on a vulnerable function that the program can call. Findings in the
-// standard library are only listed: they are mended by the toolchain that a release
-// is built with, and not by a change here.
+// It exits with 1 when the program can call a vulnerable function, and with 3 when
+// the reports cannot be downloaded. Findings in the standard library are only
+// listed: they are mended by the toolchain that a release is built with, and not by
+// a change here.
 //
 //	go -C tools build -o DIR ./vulncheck && DIR/vulncheck
 package main
@@ -27,14 +28,19 @@ const reports = "golang.org/x/vulndb@v0.0.0-20261105234957-e22db6528018"
 func main() {
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "vulncheck:", err)
+		if errors.Is(err, errNoReports) {
+			os.Exit(3)
+		}
 		os.Exit(1)
 	}
 }
 
+var errNoReports = errors.New("the reports cannot be downloaded")
+
 func run() error {
 	out, err := exec.Command("go", "mod", "download", "-json", reports).Output()
 	if err != nil {
-		return fmt.Errorf("download the reports: %w", err)
+		return fmt.Errorf("%w: %w: %s", errNoReports, err, out)
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal(out, &module); err != nil {
