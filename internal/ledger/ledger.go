@@ -147,9 +147,10 @@ type Feeder interface {
 	// batch belongs to the ledger again when the loop continues.
 	//
 	// F1. The first batch is empty and says that the feed is live: every change
-	//     acknowledged after it is yielded, at least once, no later than Totals
-	//     shows it plus a short delay. Values between two batches may be skipped:
-	//     only the newest total per item is owed.
+	//     acknowledged after it, an audit's correction included, is yielded, at
+	//     least once, no later than Totals shows it plus a short delay. Values
+	//     between two batches may be skipped: only the newest total per item is
+	//     owed.
 	// F2. Only committed totals are yielded: what a feed showed, no crash takes back.
 	// F3. A consumer that falls too far behind gets like.ErrOverloaded as the
 	//     last element; it starts a new feed and re-reads what it holds.

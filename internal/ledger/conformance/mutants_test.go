@@ -483,6 +483,21 @@ var feedMutants = []mutant{
 			}
 		}
 	}},
+	{"F1", "does not feed what an audit corrected", 0, func(b *broken) {
+		var corrected sync.Map // total -> true
+		b.audit = func(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
+			totals, _ := b.Ledger.Totals(ctx, []like.Item{item})
+			totals[0].Version++
+			totals[0].Count = 0
+			corrected.Store(totals[0], true)
+			return b.Ledger.Audit(ctx, item, repair)
+		}
+		b.feed = eachTotal(b, func(t *like.Total) {
+			if _, ok := corrected.Load(*t); ok {
+				*t = like.Total{Item: t.Item}
+			}
+		})
+	}},
 	{"F2", "shows totals before they are committed", 0, func(b *broken) {
 		b.feed = eachTotal(b, func(t *like.Total) { t.Count, t.Version = t.Count+1, t.Version+1 })
 	}},

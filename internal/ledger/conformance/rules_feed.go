@@ -115,6 +115,10 @@ func checkF1(r *run) {
 		r.Errorf("RemoveItem: %v", err)
 	}
 	w.shows(r, r.settled(post("single"), 0))
+	if r.h.Injure != nil && r.h.Injure(r.tb, r.ledger, Injury{Fact: like.Fact{Item: post("single")}, Skew: 3}) {
+		r.audit(post("single"), true)
+		w.shows(r, r.settled(post("single"), 0))
+	}
 }
 
 // checkF2: only committed totals are yielded: what a feed showed, Totals shows or

@@ -120,21 +120,8 @@ func (r *run) heal(in Injury, facts int64) {
 	if in.Phantom {
 		want.Phantom = 1
 	}
-	// Facts missing from a list may be left to AuditAll.
-	find := func(repair bool) ledger.Audit {
-		r.Helper()
-		if !in.Unlist {
-			return r.audit(item, repair)
-		}
-		for _, a := range r.auditAll(repair) {
-			if a.Item == item {
-				return a
-			}
-		}
-		return ledger.Audit{}
-	}
 	for range 2 {
-		if got := find(false); got != want {
+		if got := r.auditFor(in, false); got != want {
 			r.Errorf("audit after injury %+v: %+v, want %+v", in, got, want)
 		}
 	}
@@ -143,7 +130,7 @@ func (r *run) heal(in Injury, facts int64) {
 	want.Facts, want.Total, want.Repaired = facts+1, facts+1+in.Skew, true
 	r.together(8, func(w int) {
 		if w == 0 {
-			if got := find(true); got.Facts-got.Total != want.Facts-want.Total || got.Unlisted != want.Unlisted ||
+			if got := r.auditFor(in, true); got.Facts-got.Total != want.Facts-want.Total || got.Unlisted != want.Unlisted ||
 				got.Phantom != want.Phantom || !got.Repaired {
 				r.Errorf("repair after injury %+v: %+v, want %+v or one with later likes", in, got, want)
 			}
@@ -152,7 +139,7 @@ func (r *run) heal(in Injury, facts int64) {
 		r.try(like.Command{Item: item, User: like.User("meanwhile-" + string(userN(w))), Op: like.OpLike})
 	})
 	sound := ledger.Audit{Item: item, Facts: facts + 8, Total: facts + 8}
-	if got := find(false); got != sound {
+	if got := r.auditFor(in, false); got != sound {
 		r.Errorf("audit after repair of %+v: %+v, want %+v", in, got, sound)
 	}
 	if n, err := r.ledger.EraseUser(r.Context(), "meanwhile"); err != nil || n != 1 {
@@ -162,6 +149,21 @@ func (r *run) heal(in Injury, facts int64) {
 		r.unlike(like.User("meanwhile-"+string(userN(w+1))), item)
 	}
 	r.settled(item, facts)
+}
+
+// auditFor audits the item of an injury. Facts missing from a list may be left to
+// AuditAll.
+func (r *run) auditFor(in Injury, repair bool) ledger.Audit {
+	r.Helper()
+	if !in.Unlist {
+		return r.audit(in.Fact.Item, repair)
+	}
+	for _, a := range r.auditAll(repair) {
+		if a.Item == in.Fact.Item {
+			return a
+		}
+	}
+	return ledger.Audit{}
 }
 
 // checkA3: AuditAll yields every item with a fact, a list entry or a total once.

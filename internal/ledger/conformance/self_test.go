@@ -1,14 +1,10 @@
 package conformance
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,42 +33,6 @@ func TestRulesAreTheContract(t *testing.T) {
 	}
 }
 
-// recorder is a T that remembers failures.
-type recorder struct {
-	ctx      context.Context
-	mu       sync.Mutex
-	failures []string
-}
-
-func (r *recorder) Helper()                  {}
-func (r *recorder) Logf(string, ...any)      {}
-func (r *recorder) Context() context.Context { return r.ctx }
-
-func (r *recorder) Errorf(format string, args ...any) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.failures = append(r.failures, fmt.Sprintf(format, args...))
-}
-
-func (r *recorder) Fatalf(format string, args ...any) {
-	r.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-// record runs check on a fresh ledger and returns its failures.
-func record(t *testing.T, h Harness, check func(*run)) []string {
-	rec := &recorder{ctx: t.Context()}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r := newRun(rec, t, h)
-		r.patience = 500 * time.Millisecond
-		check(r)
-	}()
-	<-done
-	return rec.failures
-}
-
 // TestMutants runs each broken ledger against the rule that has to catch it, and
 // demands that every rule catches one.
 func TestMutants(t *testing.T) {
@@ -81,7 +41,7 @@ func TestMutants(t *testing.T) {
 		for _, id := range strings.Fields(m.rules) {
 			t.Run(id+"/"+strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
 				k := slices.IndexFunc(rules, func(r rule) bool { return r.id == id })
-				failures := record(t, brokenHarness(m.lag, m.mutate), rules[k].check)
+				failures := record(t, brokenHarness(m.lag, m.mutate), 500*time.Millisecond, rules[k].check)
 				if len(failures) == 0 {
 					t.Fatalf("a ledger that %s passes %s", m.name, id)
 				}
@@ -98,4 +58,36 @@ func TestMutants(t *testing.T) {
 			t.Errorf("no broken ledger was ever caught by %s", r.id)
 		}
 	}
+}
+
+// TestModelCatches plays the random run against broken ledgers, and shrinks one.
+func TestModelCatches(t *testing.T) {
+	ops := generate(1, modelOps)
+	wanted := []string{
+		"counts a repeat", "forgets the first stamp on a repeat", "folds a batch backwards", "stamps with the wall clock",
+		"turns a page around", "skips equal stamps at a page's edge", "ignores case", "joins user and item with a colon",
+		"gives two counts one version", "erases without counting", "repairs without being asked",
+		"stamps an import with its own time", "takes a lagging total for drift", "gives the caller's view a version",
+		"drops a batch of its feed", "starts versions again for a removed item", "acknowledges an unlike before it is folded",
+	}
+	for _, m := range mutants {
+		if !slices.Contains(wanted, m.name) {
+			continue
+		}
+		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+			failures := record(t, brokenHarness(m.lag, m.mutate), 200*time.Millisecond, func(r *run) { replay(r, ops) })
+			if len(failures) == 0 {
+				t.Fatalf("the random run does not notice a ledger that %s", m.name)
+			}
+			t.Log(failures[0])
+		})
+	}
+	t.Run("shrink", func(t *testing.T) {
+		k := slices.IndexFunc(mutants, func(m mutant) bool { return m.name == "counts a repeat" })
+		h := brokenHarness(0, mutants[k].mutate)
+		small, why := shrink(t, h, ops, play(t, h, ops))
+		if len(small) > 2 {
+			t.Errorf("two likes show it, shrunk to %d steps (%s):\n%s", len(small), why[0], format(small))
+		}
+	})
 }

@@ -57,3 +57,16 @@ func TestConformance(t *testing.T) {
 		conformance.Run(t, harness("memory, lagging", memory.Config{Lag: 30 * time.Millisecond, Seed: 1}))
 	})
 }
+
+func TestModel(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run("instant", func(t *testing.T) {
+			conformance.Model(t, harness("", memory.Config{}), seed)
+		})
+		t.Run("lagging", func(t *testing.T) {
+			conformance.Model(t, harness("", memory.Config{Lag: 10 * time.Millisecond, Seed: seed}), seed)
+		})
+	}
+}
+
+func BenchmarkLedger(b *testing.B) { conformance.Bench(b, harness("", memory.Config{})) }
