@@ -35,7 +35,7 @@ type Config struct {
 	JWKS           string         `key:"jwks" doc:"file or URL of the public keys that sign tokens (RS256, ES256, EdDSA)"`
 	CursorKeyFile  string         `key:"cursor_key_file" doc:"file with the key that authenticates list cursors; empty = derived from the token secret, or generated in data_dir. Share it between nodes"`
 	AnonymousReads bool           `key:"anonymous_reads" default:"true" doc:"let requests without a token read"`
-	CORSOrigins    []string       `key:"cors_origins" doc:"origins whose pages may call the API, such as https://example.org"`
+	CORSOrigins    []string       `key:"cors_origins" doc:"origins whose pages may call the API, such as https://example.org; * = any"`
 	TrustedProxies []netip.Prefix `key:"trusted_proxies" doc:"networks whose X-Forwarded-For is believed; empty = nobody's"`
 
 	Pprof         bool   `key:"pprof" default:"false" doc:"serve profiles on the admin listener"`
@@ -61,9 +61,9 @@ type JWT struct {
 // Limits bounds what one caller may take. The limits of list lengths are part of
 // the API's contract, so that they can be lowered but not raised.
 type Limits struct {
-	UserRate     float64 `key:"user_rate" default:"5" min:"0.001" max:"1000000" unit:"likes/s" doc:"likes and unlikes of one user"`
+	UserRate     float64 `key:"user_rate" default:"5" min:"0" max:"1000000" unit:"likes/s" doc:"likes and unlikes of one user; 0 = no limit"`
 	UserBurst    int     `key:"user_burst" default:"10" min:"1" max:"1000000" unit:"likes" doc:"likes of one user that may come at once"`
-	AddressRate  float64 `key:"address_rate" default:"200" min:"0.001" max:"1000000" unit:"requests/s" doc:"requests without a token from one address"`
+	AddressRate  float64 `key:"address_rate" default:"200" min:"0" max:"1000000" unit:"requests/s" doc:"requests without a token from one address; 0 = no limit"`
 	AddressBurst int     `key:"address_burst" default:"400" min:"1" max:"1000000" unit:"requests" doc:"requests without a token from one address that may come at once"`
 
 	MaxConnections           int   `key:"max_connections" default:"20000" min:"1" max:"10000000" unit:"connections" doc:"open connections to the public API"`
@@ -98,7 +98,7 @@ type Pebble struct {
 type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
-	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age from which a total is no longer answered"`
+	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age up to which a total is answered while the store cannot be read"`
 }
 
 // Audit says how the totals are compared with the facts in the background.

@@ -194,7 +194,7 @@ func TestMistakes(t *testing.T) {
 		{name: "other ledger", args: []string{"--ledger=postgres://u:hunter2@db/likes"}, want: []string{"ledger", "only pebble", "postgres://u:***@db/likes"}},
 		{name: "other role", args: []string{"--role=api"}, want: []string{"role", `"api"`, "Set role to all"}},
 		{name: "no directory", args: []string{"--data-dir="}, want: []string{"data_dir"}},
-		{name: "any origin", file: `cors_origins: ["*"]`, want: []string{"cors_origins", `"*"`}},
+		{name: "some origins", file: `cors_origins: ["*.example.org"]`, want: []string{"cors_origins", `"*.example.org"`}},
 		{name: "origin with path", file: "cors_origins: [https://a.example/]", want: []string{"cors_origins"}},
 		{name: "key URL", file: "jwks: ftp://a/b", want: []string{"jwks", "ftp://a/b"}},
 		{name: "trace URL", file: "trace_endpoint: localhost:4318", want: []string{"trace_endpoint", "http://127.0.0.1:4318"}},

@@ -105,8 +105,8 @@ func isHTTP(text string) bool {
 func (c Config) checkOrigins() error {
 	var errs []error
 	for _, origin := range c.CORSOrigins {
-		if u, err := url.Parse(origin); err != nil || !isHTTP(origin) || u.Scheme+"://"+u.Host != origin {
-			errs = append(errs, fmt.Errorf("cors_origins: %q is not an origin; write scheme and host only, such as https://example.org, one entry for each", origin))
+		if u, err := url.Parse(origin); origin != "*" && (err != nil || !isHTTP(origin) || u.Scheme+"://"+u.Host != origin) {
+			errs = append(errs, fmt.Errorf("cors_origins: %q is not an origin; write scheme and host only, such as https://example.org, one entry for each", maskURL(origin)))
 		}
 	}
 	return errors.Join(errs...)
