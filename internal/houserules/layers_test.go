@@ -22,7 +22,7 @@ const (
 var layers = map[string][]string{
 	like:   {},
 	ledger: {like},
-	suite:  {like, ledger},
+	suite:  {like, ledger, memory}, // memory is the oracle of the random runs
 	memory: {like, ledger},
 	store:  {like, ledger},
 
