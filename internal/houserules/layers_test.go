@@ -48,6 +48,7 @@ var layers = map[string][]string{
 	"internal/houserules": {},
 	"bench/load":          {},
 	harness:               {},
+	"test/clockahead":     {"internal/config", "internal/observe", "internal/server"},
 	"test/crash":          {},
 	"test/overload":       {},
 	"test/realdata":       {},

@@ -48,10 +48,9 @@ func TestKillsUnderLoad(t *testing.T) {
 	choices := rand.New(rand.NewPCG(seed, 0))
 
 	keys := harness.NewKeys(t)
-	node := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: []string{
-		"--limits-user-rate", "1000000", "--limits-user-burst", "1000000",
-		"--limits-address-rate", "1000000", "--limits-address-burst", "1000000",
-	}})
+	node := harness.NewNode(t, harness.NodeConfig{
+		Keys: keys, Flags: []string{"--limits-user-rate", "0", "--limits-address-rate", "0"},
+	})
 	client := harness.NewClient([]string{node.URL}, []string{node.AdminURL}, keys)
 	defer client.Close()
 	load := &load{Recorder: harness.Recorder{Client: client, Acks: harness.NewAcks()}}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,12 +35,13 @@ type Node struct {
 	AdminURL string // of the admin listener
 	DataDir  string
 
-	t    testing.TB
-	cfg  NodeConfig
-	args []string
-	log  string
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process of cmd is gone
+	t     testing.TB
+	cfg   NodeConfig
+	args  []string
+	extra []string // flags of Use
+	log   string
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when the process of cmd is gone
 }
 
 const (
@@ -74,6 +76,12 @@ func NewNode(t testing.TB, cfg NodeConfig) *Node {
 	return n
 }
 
+// Use makes later starts run another program, with more flags.
+func (n *Node) Use(binary string, flags ...string) {
+	n.cfg.Binary = binary
+	n.extra = flags
+}
+
 // Start starts the process without waiting for it to be ready.
 func (n *Node) Start() {
 	n.t.Helper()
@@ -82,7 +90,10 @@ func (n *Node) Start() {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(n.cfg.Binary, n.args...)
+	cmd := exec.Command(n.cfg.Binary, slices.Concat(n.args, n.extra)...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "LIKEWISE_") // only flags set up a node
+	})
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		n.t.Fatalf("start the program: %v", err)

@@ -100,9 +100,7 @@ type service struct {
 func newService(t *testing.T, file string, input []string) *service {
 	t.Helper()
 	keys := harness.NewKeys(t)
-	node := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: []string{
-		"--limits-address-rate", "1000000", "--limits-address-burst", "1000000",
-	}})
+	node := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: []string{"--limits-address-rate", "0"}})
 	client := harness.NewClient([]string{node.URL}, []string{node.AdminURL}, keys)
 	t.Cleanup(client.Close)
 	acks := harness.NewAcks()

@@ -28,16 +28,12 @@ type Target struct {
 	Nodes []*harness.Node // empty when the processes are not ours
 	// Settle is how long counts may take after the last acknowledgement.
 	Settle time.Duration
-	// Clock starts the service again, stopped before, on the same data with its
-	// clock ahead by d; nil when not offered.
-	Clock func(t *testing.T, d time.Duration)
+	// Clock restarts the service with a clock that runs ahead; nil when not offered.
+	Clock func(t *testing.T, ahead time.Duration)
 }
 
-// noLimits raises what one user and one address may take out of the way.
-var noLimits = []string{
-	"--limits-user-rate", "1000000", "--limits-user-burst", "1000000",
-	"--limits-address-rate", "1000000", "--limits-address-burst", "1000000",
-}
+// noLimits lifts what one user and one address may take.
+var noLimits = []string{"--limits-user-rate", "0", "--limits-address-rate", "0"}
 
 // Embedded is one process of the built program on its embedded store.
 func Embedded(t *testing.T, o Options) *Target {
@@ -54,6 +50,13 @@ func Embedded(t *testing.T, o Options) *Target {
 		Keys:   keys,
 		Nodes:  []*harness.Node{node},
 		Settle: 5 * time.Second,
+		Clock: func(t *testing.T, ahead time.Duration) {
+			node.Stop()
+			if node.Use(harness.Binary(t)); ahead != 0 {
+				node.Use(harness.Build(t, "./test/clockahead"), "--ahead", ahead.String())
+			}
+			node.StartReady(t.Context())
+		},
 	}
 }
 
