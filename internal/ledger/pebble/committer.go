@@ -7,11 +7,10 @@ import (
 
 // runCommitter makes applied batches durable in order and answers for them.
 func (l *Ledger) runCommitter() {
-	var marked uint64
 	group := make([]*commit, 0, commitDepth)
 	for first := range l.commits {
 		group = l.takeCommits(append(group[:0], first))
-		err := l.makeDurable(group, &marked)
+		err := l.makeDurable(group)
 		for _, c := range group {
 			if err == nil {
 				l.changes.Publish(c.totals)
@@ -40,7 +39,7 @@ func (l *Ledger) takeCommits(group []*commit) []*commit {
 
 // makeDurable waits for the log, then syncs the marker. A failed sync is never
 // repeated: the kernel may have dropped the pages and report success next time.
-func (l *Ledger) makeDurable(group []*commit, marked *uint64) error {
+func (l *Ledger) makeDurable(group []*commit) error {
 	for _, c := range group {
 		if c.batch == nil {
 			continue
@@ -52,12 +51,11 @@ func (l *Ledger) makeDurable(group []*commit, marked *uint64) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
-	if seq := group[len(group)-1].seq; seq != *marked {
+	if seq := group[len(group)-1].seq; seq != l.marker.acked.Load() {
 		if err := l.marker.write(seq); err != nil {
 			l.fail(err)
 			return l.failed()
 		}
-		*marked = seq
 	}
 	for _, c := range group {
 		if c.batch != nil {

@@ -17,7 +17,7 @@
 //	f user item               ─► since              the facts; the truth
 //	l item ^since user        ─► (empty)            likers, newest first
 //	t item                    ─► count, version     totals
-//	m name                    ─► …                  format, sequence and last stamp
+//	m name                    ─► …                  sequence and last stamp
 //
 // Every part is self-delimiting (see keys.go), so no two different names share
 // a key. What a user likes, newest first, is a scan of that user's facts: a

@@ -130,18 +130,15 @@ func (l *Ledger) Backup(ctx context.Context, dir string) error {
 	if _, err := fsys.Stat(dir); err == nil {
 		return fmt.Errorf("%w: %s exists already; a backup needs a new directory", like.ErrInvalid, dir)
 	}
-	if err := fsys.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
-	}
-	err = l.db.Checkpoint(fsys.PathJoin(dir, engineDir), pdb.WithFlushedWAL())
-	if err != nil {
-		return storeError(err)
-	}
-	m, _, err := openMarker(fsys, dir)
-	if err != nil {
+	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	return m.close()
+	acked := l.marker.acked.Load()
+	err = l.db.Checkpoint(fsys.PathJoin(dir, engineDir), pdb.WithFlushedWAL())
+	if err == nil {
+		err = createMarker(fsys, dir, acked)
+	}
+	return storeError(err)
 }
 
 var _ ledger.Keeper = (*Ledger)(nil)

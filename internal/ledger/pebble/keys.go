@@ -14,10 +14,7 @@ const (
 	spaceMeta  = 'm'
 )
 
-var (
-	metaFormat   = []byte{spaceMeta, 'f'}
-	metaSequence = []byte{spaceMeta, 's'}
-)
+var metaSequence = []byte{spaceMeta, 's'}
 
 const stampBytes = 8
 

@@ -7,123 +7,138 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"likewise/internal/like"
 )
 
-// marker is a small file beside the store that holds the sequence of the last
+// marker is a small file beside the engine's that holds the sequence of the last
 // acknowledged batch. It is synced after the log and before the answer, so a
 // store that recovers to a smaller sequence has lost acknowledged commands: the
 // end of a log that was torn, flipped or restored from an older copy, which the
 // log itself cannot tell from its proper end.
 //
+// It is the first file of a store and the last of a backup, and it names the
+// format of our keys and values. So an engine without a marker is an unfinished
+// copy, and what we must not open is refused before the engine touches it.
+//
 // Two slots in two sectors are written in turn, so a torn write leaves the other.
 type marker struct {
-	file vfs.File
-	next int // slot of the next write
+	file  vfs.File
+	next  int           // slot of the next write
+	acked atomic.Uint64 // the sequence it holds durably
 }
 
 const (
 	markerName     = "acknowledged"
 	markerSlot     = 4096
-	markerMagic    = 0x6c6b7731 // "lkw1"
+	markerMagic    = 0x6c6b7700 // "lkw", then the store format
 	markerBytes    = 16
 	markerCategory = "likewise-marker"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// openMarker opens or creates the marker in dir and returns the sequence it holds.
-func openMarker(fsys vfs.FS, dir string) (*marker, uint64, error) {
+// openMarker opens the marker in dir. One that does not exist, or was never
+// completed, is fs.ErrNotExist; the marker is then there to be filled.
+func openMarker(fsys vfs.FS, dir string) (*marker, error) {
 	path := fsys.PathJoin(dir, markerName)
 	f, err := fsys.OpenReadWrite(path, markerCategory)
 	if err != nil {
-		return nil, 0, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("%w: open %s: %w", like.ErrUnavailable, path, err)
 	}
 	m := &marker{file: f}
-	seq, err := m.read()
-	if err == nil {
-		return m, seq, nil
+	if err := m.read(); err != nil {
+		return m, fmt.Errorf("read %s: %w", path, err)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, errors.Join(fmt.Errorf("read %s: %w", path, err), f.Close())
-	}
-	if err := m.create(fsys, dir); err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("create %s: %w", path, err), f.Close())
-	}
-	return m, 0, nil
+	return m, nil
 }
 
-// read returns the larger sequence of the valid slots. A file that was never
-// completed is fs.ErrNotExist; one that was, but has no valid slot, is corrupt.
-func (m *marker) read() (uint64, error) {
+// createMarker puts a marker that holds seq into dir, durably.
+func createMarker(fsys vfs.FS, dir string, seq uint64) error {
+	m, err := openMarker(fsys, dir)
+	if m == nil {
+		return err
+	}
+	return errors.Join(m.create(fsys, dir, seq), m.close())
+}
+
+// read takes the larger sequence of the valid slots.
+func (m *marker) read() error {
 	b := make([]byte, 2*markerSlot)
 	n, err := m.file.ReadAt(b, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
 	}
 	if n < len(b) {
-		return 0, fs.ErrNotExist
+		return fs.ErrNotExist
 	}
-	var best uint64
 	found := false
 	for slot := range 2 {
-		seq, ok := decodeMarker(b[slot*markerSlot:])
-		if ok && (!found || seq > best) {
-			best, found, m.next = seq, true, 1-slot
+		seq, format, ok := decodeMarker(b[slot*markerSlot:])
+		if ok && format != storeFormat {
+			return fmt.Errorf("%w: the store has format %d; this program reads format %d only",
+				like.ErrInvalid, format, storeFormat)
+		}
+		if ok && (!found || seq > m.acked.Load()) {
+			found, m.next = true, 1-slot
+			m.acked.Store(seq)
 		}
 	}
 	if !found {
-		return 0, fmt.Errorf("%w: no valid slot", like.ErrCorrupt)
+		return fmt.Errorf("%w: no valid slot", like.ErrCorrupt)
 	}
-	return best, nil
+	return nil
 }
 
-// create writes both slots, so that later writes need no new blocks.
-func (m *marker) create(fsys vfs.FS, dir string) error {
+// create writes seq to both slots, so that nothing older is left and later writes
+// need no new blocks.
+func (m *marker) create(fsys vfs.FS, dir string, seq uint64) error {
 	b := make([]byte, 2*markerSlot)
-	encodeMarker(b, 0)
-	encodeMarker(b[markerSlot:], 0)
-	if _, err := m.file.WriteAt(b, 0); err != nil {
-		return err
+	encodeMarker(b, seq)
+	encodeMarker(b[markerSlot:], seq)
+	_, err := m.file.WriteAt(b, 0)
+	if err == nil {
+		err = m.file.Sync()
 	}
-	if err := m.file.Sync(); err != nil {
-		return err
+	if err == nil {
+		err = syncDir(fsys, dir)
 	}
-	return syncDir(fsys, dir)
+	if err != nil {
+		return fmt.Errorf("%w: create the marker: %w", like.ErrUnavailable, err)
+	}
+	m.acked.Store(seq)
+	return nil
 }
 
-// write makes seq durable.
+// write makes seq durable. A failed write is never followed by another.
 func (m *marker) write(seq uint64) error {
 	var b [markerBytes]byte
 	encodeMarker(b[:], seq)
 	if _, err := m.file.WriteAt(b[:], int64(m.next)*markerSlot); err != nil {
 		return err
 	}
+	if err := m.file.SyncData(); err != nil {
+		return err
+	}
 	m.next = 1 - m.next
-	return m.file.SyncData()
+	m.acked.Store(seq)
+	return nil
 }
 
 func (m *marker) close() error { return m.file.Close() }
 
 func encodeMarker(dst []byte, seq uint64) {
-	binary.BigEndian.PutUint32(dst, markerMagic)
+	binary.BigEndian.PutUint32(dst, markerMagic|storeFormat)
 	binary.BigEndian.PutUint64(dst[4:], seq)
 	binary.BigEndian.PutUint32(dst[12:], crc32.Checksum(dst[:12], castagnoli))
 }
 
-func decodeMarker(b []byte) (uint64, bool) {
-	ok := binary.BigEndian.Uint32(b) == markerMagic &&
+func decodeMarker(b []byte) (seq uint64, format byte, ok bool) {
+	magic := binary.BigEndian.Uint32(b)
+	ok = magic&^0xff == markerMagic &&
 		binary.BigEndian.Uint32(b[12:]) == crc32.Checksum(b[:12], castagnoli)
-	return binary.BigEndian.Uint64(b[4:]), ok
-}
-
-func syncDir(fsys vfs.FS, dir string) error {
-	d, err := fsys.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return binary.BigEndian.Uint64(b[4:]), byte(magic), ok
 }

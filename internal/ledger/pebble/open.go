@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	pdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"likewise/internal/like"
 )
@@ -37,6 +37,12 @@ func Open(cfg Config) (*Ledger, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	return open(cfg)
+}
+
+// open is Open without the checks: the drills use memtables that are too small
+// for production.
+func open(cfg Config) (*Ledger, error) {
 	l := &Ledger{cfg: cfg, commits: make(chan *commit, commitDepth)}
 	l.calls.init()
 	l.queue = newQueue(cfg.QueueLength, cfg.QueueAge)
@@ -46,59 +52,77 @@ func Open(cfg Config) (*Ledger, error) {
 	}
 	seq, last, err := l.recover()
 	if err != nil {
-		return nil, errors.Join(err, l.db.Close(), l.lock.Close())
+		return nil, errors.Join(err, l.db.Close(), l.marker.close(), l.lock.Close())
 	}
 	l.start(last, seq)
 	return l, nil
 }
 
-// openStore locks the directory and opens the engine in it. A new store is closed
-// and opened once more, because only the log of the second opening is written in
-// the format that was set.
+// openStore locks the directory and opens what is in it.
 func (l *Ledger) openStore() (err error) {
-	dir := l.cfg.FS.PathJoin(l.cfg.Dir, engineDir)
-	if err := makeDir(l.cfg.FS, l.cfg.Dir, dir); err != nil {
+	fsys, dir := l.cfg.FS, l.cfg.FS.PathJoin(l.cfg.Dir, engineDir)
+	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
-	if l.lock, err = pdb.LockDirectory(dir, l.cfg.FS); err != nil {
+	if l.lock, err = pdb.LockDirectory(dir, fsys); err != nil {
 		return fmt.Errorf("%w: %s is in use by another process, or cannot be locked: %w",
 			like.ErrUnavailable, l.cfg.Dir, err)
 	}
-	desc, err := pdb.Peek(dir, l.cfg.FS)
-	if err == nil && !desc.Exists {
-		err = l.createEngine(dir)
-	}
-	if err == nil {
-		l.db, err = pdb.Open(dir, l.options())
-	}
+	desc, err := pdb.Peek(dir, fsys)
 	if err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", dir, openError(err)), l.lock.Close())
 	}
+	if err := l.openMarker(desc.Exists); err != nil {
+		return errors.Join(err, l.lock.Close())
+	}
+	if err := l.openEngine(dir, desc); err != nil {
+		return errors.Join(fmt.Errorf("open %s: %w", dir, openError(err)), l.marker.close(), l.lock.Close())
+	}
 	return nil
 }
 
-func (l *Ledger) createEngine(dir string) error {
-	db, err := pdb.Open(dir, l.options())
-	if err != nil {
+// openMarker opens the marker, or creates it for a new store. It refuses a
+// directory in which marker and engine do not belong together.
+func (l *Ledger) openMarker(exists bool) error {
+	m, err := openMarker(l.cfg.FS, l.cfg.Dir)
+	if m == nil {
 		return err
 	}
-	return errors.Join(db.Set(metaFormat, []byte{storeFormat}, pdb.Sync), db.Close())
-}
-
-// makeDir creates the ledger's directory and the engine's inside it, and makes
-// both names durable.
-func makeDir(fsys vfs.FS, dir, inner string) error {
-	err := fsys.MkdirAll(inner, 0o700)
-	if err == nil {
-		err = syncDir(fsys, dir)
+	l.marker = m
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case missing && !exists:
+		err = m.create(l.cfg.FS, l.cfg.Dir, 0)
+	case missing:
+		err = fmt.Errorf("%w: %s does not say what was acknowledged: it is an unfinished backup, or only a part "+
+			"of a store", like.ErrCorrupt, l.cfg.Dir)
+	case err == nil && !exists:
+		err = l.checkRollback(0)
 	}
-	if err == nil {
-		err = syncDir(fsys, fsys.PathDir(dir))
+	if errors.Is(err, like.ErrCorrupt) && l.cfg.AcceptRollback {
+		l.cfg.Logger.Warn("accepted a store that may have lost acknowledged batches", "error", err)
+		err = m.create(l.cfg.FS, l.cfg.Dir, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
+		return errors.Join(err, m.close())
 	}
 	return nil
+}
+
+// openEngine opens the engine. A store that was not in our format yet is closed and
+// opened once more, because only the log of the second opening is written in it.
+func (l *Ledger) openEngine(dir string, desc *pdb.DBDesc) (err error) {
+	if !desc.Exists || desc.FormatMajorVersion < engineFormat {
+		db, err := pdb.Open(dir, l.options())
+		if err != nil {
+			return err
+		}
+		if err := db.Close(); err != nil {
+			return err
+		}
+	}
+	l.db, err = pdb.Open(dir, l.options())
+	return err
 }
 
 // openError gives the engine's reason for not opening a kind. A log or manifest
@@ -112,7 +136,7 @@ func openError(err error) error {
 
 func (l *Ledger) options() *pdb.Options {
 	o := &pdb.Options{
-		FS:                 l.cfg.FS,
+		FS:                 orderedFS{l.cfg.FS},
 		Lock:               l.lock,
 		FormatMajorVersion: engineFormat,
 		// The engine counts memtables against the cache, so they come on top.
@@ -139,17 +163,9 @@ func (l *Ledger) options() *pdb.Options {
 	return o
 }
 
-// recover checks that the store is ours and holds what was acknowledged, and
-// returns the last sequence and a stamp above every one given out.
+// recover checks that the store holds what was acknowledged, and returns the last
+// sequence and a stamp above every one given out.
 func (l *Ledger) recover() (seq uint64, last like.Stamp, err error) {
-	format, err := getCopy(l.db, metaFormat)
-	if err != nil {
-		return 0, 0, err
-	}
-	if format != nil && (len(format) != 1 || format[0] != storeFormat) {
-		return 0, 0, fmt.Errorf("%w: %s has store format %v; this program reads format %d only",
-			like.ErrInvalid, l.cfg.Dir, format, storeFormat)
-	}
 	value, err := getCopy(l.db, metaSequence)
 	if err != nil {
 		return 0, 0, err
@@ -160,19 +176,12 @@ func (l *Ledger) recover() (seq uint64, last like.Stamp, err error) {
 		}
 		last += stampGap
 	}
-	m, acked, err := openMarker(l.cfg.FS, l.cfg.Dir)
-	if err != nil {
-		return 0, 0, err
-	}
-	l.marker = m
-	if err := l.checkRollback(seq, acked); err != nil {
-		return 0, 0, errors.Join(err, m.close())
-	}
-	return seq, last, nil
+	return seq, last, l.checkRollback(seq)
 }
 
 // checkRollback refuses a store that ends before the last acknowledged batch.
-func (l *Ledger) checkRollback(seq, acked uint64) error {
+func (l *Ledger) checkRollback(seq uint64) error {
+	acked := l.marker.acked.Load()
 	if seq >= acked {
 		return nil
 	}
@@ -182,7 +191,7 @@ func (l *Ledger) checkRollback(seq, acked uint64) error {
 			like.ErrCorrupt, l.cfg.Dir, seq, acked)
 	}
 	l.cfg.Logger.Warn("accepted a store that lost acknowledged batches", "ends_at", seq, "acknowledged", acked)
-	return l.marker.write(seq)
+	return l.marker.create(l.cfg.FS, l.cfg.Dir, seq)
 }
 
 func sequenceValue(dst []byte, seq uint64, last like.Stamp) []byte {
