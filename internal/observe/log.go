@@ -19,15 +19,15 @@ import (
 // a context carries the context's request id.
 func NewLogger(w io.Writer, level slog.Leveler, format string) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if format == "text" || format != "json" && isTerminal(w) {
+	if format == "text" || format != "json" && IsTerminal(w) {
 		return slog.New(contextHandler{slog.NewTextHandler(w, options)})
 	}
 	return slog.New(contextHandler{slog.NewJSONHandler(w, options)})
 }
 
-// isTerminal reports whether w is a character device, which is near enough: of
+// IsTerminal reports whether w is a character device, which is near enough: of
 // the others only /dev/null is ever logged to.
-func isTerminal(w io.Writer) bool {
+func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
 		return false

@@ -90,11 +90,15 @@ func (r *Remote) Reconcile(ctx context.Context, repair bool, found func(ledger.A
 	}
 }
 
-// Audit lets the server audit one item.
-func (r *Remote) Audit(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
+// ReconcileItem is [Remote.Reconcile] for one item.
+func (r *Remote) ReconcileItem(ctx context.Context, item like.Item, repair bool, found func(ledger.Audit)) (Tally, error) {
+	var sum Tally
 	var answer audit
 	err := r.Call(ctx, http.MethodPost, itemPath(item, "audit")+"?repair="+strconv.FormatBool(repair), nil, &answer)
-	return answer.audit(), err
+	if err == nil {
+		sum.add(answer.audit(), found)
+	}
+	return sum, err
 }
 
 // EraseUser unlikes everything that a user likes, and returns how much that was.

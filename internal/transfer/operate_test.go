@@ -80,7 +80,14 @@ func TestOperatorRequests(t *testing.T) {
 	}{
 		{
 			"audit", "POST /admin/v1/items/posts/a%2Fb%20%3F/audit?repair=false", driftLine[9 : len(driftLine)-2],
-			func(r *Remote) (any, error) { return r.Audit(t.Context(), item, false) }, drifted,
+			func(r *Remote) (any, error) {
+				var found ledger.Audit
+				sum, err := r.ReconcileItem(t.Context(), item, false, func(a ledger.Audit) { found = a })
+				if sum != (Tally{Items: 1, Drifted: 1, Repaired: 1}) {
+					t.Errorf("tally %+v", sum)
+				}
+				return found, err
+			}, drifted,
 		},
 		{
 			"erase", "POST /admin/v1/users/a%2Fb/erase", `{"removed":7}`,

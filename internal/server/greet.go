@@ -1,0 +1,32 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"likewise/internal/config"
+)
+
+// Greet tells a person at a terminal where the server is and what to try. program
+// is how the program was called.
+func (s *Server) Greet(w io.Writer, cfg config.Config, program string) {
+	public, admin := s.Addresses()
+	api, operators := localURL(public), localURL(admin)
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		dir = cfg.DataDir
+	}
+	fmt.Fprintf(w, "likewise is serving.\n\n  API    %s\n  admin  %s  (/metrics, /readyz)\n  data   %s\n\n", api, operators, dir)
+	if key := cmp.Or(cfg.JWT.SecretFile, cfg.JWKS); key != "" {
+		fmt.Fprintf(w, "Tokens are checked with %s. With one in $TOKEN, like something:\n\n", key)
+	} else {
+		flags := ""
+		if cfg.DataDir != config.DefaultConfig().DataDir {
+			flags = " --data-dir " + cfg.DataDir
+		}
+		fmt.Fprintf(w, "Like something as alice, from another terminal:\n\n  TOKEN=$(%s token alice%s)\n", program, flags)
+	}
+	fmt.Fprintf(w, "  curl -X PUT -H \"Authorization: Bearer $TOKEN\" %s/v1/posts/42/like\n\nCtrl-C stops it.\n\n", api)
+}

@@ -1,0 +1,68 @@
+package server
+
+import (
+	"likewise/internal/config"
+	"likewise/internal/counts"
+	"likewise/internal/httpapi"
+	"likewise/internal/ledger/pebble"
+	"likewise/internal/limit"
+	"likewise/internal/reconcile"
+)
+
+// The functions of this file hand each package its own part of the configuration.
+
+func connections(c config.Config) limit.ConnConfig {
+	return limit.ConnConfig{
+		Total: c.Limits.MaxConnections, PerAddress: c.Limits.MaxConnectionsPerAddress, Trusted: c.TrustedProxies,
+	}
+}
+
+func userLimit(c config.Config) limit.Config {
+	l := limit.DefaultUser()
+	l.Rate, l.Burst = c.Limits.UserRate, c.Limits.UserBurst
+	return l
+}
+
+func addressLimit(c config.Config) limit.Config {
+	l := limit.DefaultAddress()
+	l.Rate, l.Burst = c.Limits.AddressRate, c.Limits.AddressBurst
+	return l
+}
+
+func countsConfig(c config.Config) counts.Config {
+	to := counts.DefaultConfig()
+	to.Items = c.Counts.CacheItems
+	to.RefreshAfter, to.ExpireAfter = c.Counts.RefreshAfter, c.Counts.ExpireAfter
+	return to
+}
+
+func auditConfig(c config.Config) reconcile.Config {
+	to := reconcile.DefaultConfig()
+	to.Every, to.MaxRepairs = c.Audit.Every, c.Audit.MaxRepairs
+	return to
+}
+
+func apiConfig(c config.Config) httpapi.Config {
+	to := httpapi.DefaultConfig()
+	to.AnonymousReads, to.CORSOrigins, to.TrustedProxies = c.AnonymousReads, c.CORSOrigins, c.TrustedProxies
+	to.MaxBodyBytes, to.BodyTimeout = int64(c.Limits.MaxBodyBytes), c.Limits.ReadTimeout
+	to.CountsMaxItems, to.FriendsMax = c.Limits.CountsMaxItems, c.Limits.FriendsMax
+	to.PageMax, to.PageDefault = c.Limits.PageMax, c.Limits.PageDefault
+	to.BatchMaxCommands = c.Limits.BatchMaxCommands
+	return to
+}
+
+func pebbleConfig(c config.Config) pebble.Config {
+	to := pebble.DefaultConfig()
+	to.CacheBytes = int64(c.Pebble.CacheBytes)
+	to.MemtableBytes = uint64(c.Pebble.MemtableBytes)
+	to.FilterBytes = int64(c.Pebble.FilterBytes)
+	to.QueueLength, to.QueueAge = c.Pebble.QueueLength, c.Pebble.QueueAge
+	to.DiskReserveBytes = uint64(c.Pebble.DiskReserveBytes)
+	to.AcceptRollback = c.Pebble.AcceptRollback
+	return to
+}
+
+// storeMemory is what the store may take outside the Go heap: its cache, and four
+// memtables at most.
+func storeMemory(c config.Config) int64 { return int64(c.Pebble.CacheBytes + 4*c.Pebble.MemtableBytes) }
