@@ -176,10 +176,14 @@ func fitsQuery(items []Item) bool {
 	return size <= 2<<10
 }
 
+// reader is who reads what is open to everybody, so that the limit of requests
+// without a token does not count.
+const reader = "reader"
+
 // Likers returns one page of who likes an item.
 func (c *Client) Likers(ctx context.Context, item Item, cursor string, limit int) (LikersPage, error) {
 	var out LikersPage
-	err := c.call(ctx, Request{Method: http.MethodGet, Path: item.Path("likers") + page(cursor, limit)}, &out)
+	err := c.call(ctx, Request{Method: http.MethodGet, Path: item.Path("likers") + page(cursor, limit), User: reader}, &out)
 	return out, err
 }
 

@@ -124,7 +124,7 @@ func (c *Checker) strangers(views Views, pairs []Pair) []error {
 func (c *Checker) counts(ctx context.Context, views Views) []error {
 	var wrong []error
 	for chunk := range slices.Chunk(itemsOf(views), MaxCounts) {
-		counts, err := c.Client.Counts(ctx, "", chunk...)
+		counts, err := c.Client.Counts(ctx, reader, chunk...)
 		if err != nil {
 			return append(wrong, err)
 		}

@@ -126,7 +126,6 @@ func brokenCursors(w *world) {
 		"random text":     string(random),
 		"escaped twice":   url.QueryEscape(escapeAll(c)),
 		"of another post": url.QueryEscape(other.NextCursor),
-		"line break":      url.QueryEscape(c + "\n"),
 	}
 	for n := 1; n <= 5; n++ {
 		bad[fmt.Sprintf("cut by %d", n)] = url.QueryEscape(c[:len(c)-n])

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"os"
 	"testing"
 
 	"likewise/test/harness"
@@ -10,4 +11,9 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 func TestEmbedded(t *testing.T) { Run(t, Embedded) }
 
-func TestRunning(t *testing.T) { Run(t, Running) }
+func TestRunning(t *testing.T) {
+	if os.Getenv(TargetEnv) == "" {
+		t.Skipf("skipped: no running service named by %s", TargetEnv)
+	}
+	Run(t, Running)
+}
