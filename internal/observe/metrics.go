@@ -83,6 +83,8 @@ func (r *Registry) Markdown() (string, error) {
 	}
 	all := describe(r.Registry)
 	slices.SortFunc(all, func(a, b description) int { return strings.Compare(a.name, b.name) })
+	// One metric may be registered several times, with another constant label each.
+	all = slices.CompactFunc(all, func(a, b description) bool { return a.name == b.name })
 	var b strings.Builder
 	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, d := range all {

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"likewise/internal/auth"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/metrics.md")
+
+const metricsHead = `# Metrics
+
+<!-- Generated from a running server; rewrite with: go test ./internal/server -update -->
+
+` + "`GET /metrics` of the admin listener" + `, in the Prometheus text or OpenMetrics format. Beside these there are the usual
+` + "`go_` and `process_`" + ` metrics of every Go program. No label ever holds an item or a user.
+
+Worth an alert: any increase of ` + "`likewise_drift_found_total` or `likewise_http_panics_total`" + ` (a bug), a growing
+` + "`likewise_queue_age_seconds`" + ` (the disk does not keep up), a small ` + "`likewise_disk_free_bytes`" + `, and the high percentiles of
+` + "`likewise_http_request_seconds`" + `.
+
+`
+
+func TestMetricsAreDocumented(t *testing.T) {
+	r := start(t, testConfig(t), testOptions())
+	// One request for each vector that has no value before the first.
+	r.want(200, "", "PUT", r.api+"/v1/posts/1/like", r.token("ann"), "")
+	r.want(200, "", "POST", r.admin+"/admin/v1/reconcile", r.token("op", auth.ScopeAdmin), "")
+	table, err := r.registry.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, text := filepath.Join("..", "..", "docs", "metrics.md"), metricsHead+table
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(kept), text); diff != "" {
+		t.Errorf("docs/metrics.md is not what the server has; rewrite it with -update (-file +server):\n%s", diff)
+	}
+}
