@@ -31,7 +31,7 @@ type broken struct {
 	removeItem  func(context.Context, like.Item) (int64, error)
 	export      func(context.Context) iter.Seq2[like.Fact, error]
 	backup      func(context.Context, string) error
-	reopened    func() // called on the old ledger when its store is open again
+	reopened    func(*memory.Ledger) // called with what the store is open as again
 }
 
 func (b *broken) Apply(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
@@ -161,8 +161,7 @@ func brokenHarness(lag time.Duration, mutate func(*broken)) Harness {
 			old := l.(*broken)
 			next := wrap(tb, old.Ledger.Reopen(), old.now)
 			if old.reopened != nil {
-				old.Ledger = next.Ledger
-				old.reopened()
+				old.reopened(next.Ledger)
 			}
 			return next
 		},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"likewise/internal/ledger"
+	"likewise/internal/ledger/memory"
 	"likewise/internal/like"
 )
 
@@ -47,9 +48,11 @@ var mutants = slices.Concat([]mutant{
 			mu.Unlock()
 			return b.Ledger.Apply(ctx, cmd)
 		}
-		b.reopened = func() {
+		b.reopened = func(next *memory.Ledger) {
+			mu.Lock()
+			defer mu.Unlock()
 			first.Op = like.OpUnlike
-			_, _ = b.Ledger.Apply(context.Background(), first)
+			_, _ = next.Apply(context.Background(), first)
 		}
 	}},
 	{"W2", "counts a repeat", 0, func(b *broken) {
@@ -484,16 +487,16 @@ var feedMutants = []mutant{
 		}
 	}},
 	{"F1", "does not feed what an audit corrected", 0, func(b *broken) {
-		var corrected sync.Map // total -> true
+		var corrected sync.Map // like.Total without its count
 		b.audit = func(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
-			totals, _ := b.Ledger.Totals(ctx, []like.Item{item})
-			totals[0].Version++
-			totals[0].Count = 0
-			corrected.Store(totals[0], true)
+			if a, _ := b.Ledger.Audit(ctx, item, false); repair && a.Drift() {
+				totals, _ := b.Ledger.Totals(ctx, []like.Item{item})
+				corrected.Store(like.Total{Item: item, Version: totals[0].Version + 1}, true)
+			}
 			return b.Ledger.Audit(ctx, item, repair)
 		}
 		b.feed = eachTotal(b, func(t *like.Total) {
-			if _, ok := corrected.Load(*t); ok {
+			if _, ok := corrected.Load(like.Total{Item: t.Item, Version: t.Version}); ok {
 				*t = like.Total{Item: t.Item}
 			}
 		})

@@ -68,7 +68,7 @@ func TestModelCatches(t *testing.T) {
 		"turns a page around", "skips equal stamps at a page's edge", "ignores case", "joins user and item with a colon",
 		"gives two counts one version", "erases without counting", "repairs without being asked",
 		"stamps an import with its own time", "takes a lagging total for drift", "gives the caller's view a version",
-		"drops a batch of its feed", "starts versions again for a removed item", "acknowledges an unlike before it is folded",
+		"does not feed what an audit corrected", "starts versions again for a removed item", "acknowledges an unlike before it is folded",
 	}
 	for _, m := range mutants {
 		if !slices.Contains(wanted, m.name) {
