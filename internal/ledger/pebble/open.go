@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 
 	pdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
-	"github.com/cockroachdb/pebble/v2/record"
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"likewise/internal/like"
@@ -125,13 +125,15 @@ func (l *Ledger) openEngine(dir string, desc *pdb.DBDesc) (err error) {
 	return err
 }
 
-// openError gives the engine's reason for not opening a kind. A log or manifest
-// that cannot be replayed is corrupt even where the engine does not mark it so.
+// openError gives the engine's reason for not opening a kind: what does not come from
+// the operating system is what the files say, and that is corrupt even where the
+// engine does not mark it so.
 func openError(err error) error {
-	if errors.Is(err, record.ErrInvalidChunk) {
-		return fmt.Errorf("%w: %w", like.ErrCorrupt, err)
+	_, fromSystem := errors.AsType[syscall.Errno](err)
+	if fromSystem && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
 	}
-	return storeError(err)
+	return fmt.Errorf("%w: %w", like.ErrCorrupt, err)
 }
 
 func (l *Ledger) options() *pdb.Options {
@@ -148,6 +150,7 @@ func (l *Ledger) options() *pdb.Options {
 		LBaseMaxBytes:               64 << 20,
 		MaxOpenFiles:                1000,
 		Logger:                      engineLogger{log: l.cfg.Logger, fail: l.fail},
+		EventListener:               &pdb.EventListener{DataCorruption: l.reportDamage},
 	}
 	// Old likes are the cold storage: they are compressed well where they settle,
 	// and what is still being rewritten is not compressed at all.
@@ -161,6 +164,12 @@ func (l *Ledger) options() *pdb.Options {
 		o.Levels[i].BlockSize = 16 << 10
 	}
 	return o
+}
+
+// reportDamage logs a damaged file. The engine's own answer would end the process;
+// but only the reads that need the damaged block fail, with like.ErrCorrupt.
+func (l *Ledger) reportDamage(info pdb.DataCorruptionInfo) {
+	l.cfg.Logger.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
 }
 
 // recover checks that the store holds what was acknowledged, and returns the last
