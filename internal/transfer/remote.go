@@ -48,7 +48,7 @@ type Problem struct {
 
 // Error says what was answered, and what to do about refused tokens.
 func (p *Problem) Error() string {
-	text := fmt.Sprintf("the server answered %d %s", p.Status, cmp.Or(p.Detail, http.StatusText(p.Status)))
+	text := fmt.Sprintf("the server answered %d: %s", p.Status, cmp.Or(p.Detail, http.StatusText(p.Status)))
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		text += "; give a good token with --token, or name the server's directory with --data-dir so that one can be made"
@@ -168,10 +168,7 @@ func problemOf(res *http.Response) *Problem {
 	var document struct{ Code, Title, Detail string }
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxProblemBytes))
 	if json.Unmarshal(text, &document) == nil && document.Code != "" {
-		p.Code, p.Detail = document.Code, document.Title
-		if document.Detail != "" {
-			p.Detail += ": " + document.Detail
-		}
+		p.Code, p.Detail = document.Code, cmp.Or(document.Detail, document.Title)
 	} else if len(text) < 1<<10 {
 		p.Detail = strings.TrimSpace(string(text))
 	}
