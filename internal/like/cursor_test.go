@@ -99,8 +99,12 @@ func TestCursorBinding(t *testing.T) {
 	c := newCursors(t, "key")
 	liker := c.SealLiker(like.Fact{Item: like.Item{Collection: "ab", ID: "cd"}, User: "e", Since: 1})
 	for _, item := range []like.Item{
-		{Collection: "abc", ID: "d"}, {Collection: "a", ID: "bcd"}, {Collection: "ab", ID: "cD"}, {Collection: "ab", ID: "c"},
-		{Collection: "ab", ID: "cde"}, {},
+		{Collection: "abc", ID: "d"},
+		{Collection: "a", ID: "bcd"},
+		{Collection: "ab", ID: "cD"},
+		{Collection: "ab", ID: "c"},
+		{Collection: "ab", ID: "cde"},
+		{},
 	} {
 		_, err := c.OpenLiker(item, liker)
 		verdict(t, "liker cursor on "+item.String(), err, false)

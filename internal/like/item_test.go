@@ -26,12 +26,32 @@ func TestCollection(t *testing.T) {
 		name  string
 		valid bool
 	}{
-		{"p", true}, {"posts", true}, {"posts2", true}, {"blog-posts", true}, {"blog_posts", true}, {"a-", true}, {"a_", true}, {"z9", true},
+		{"p", true},
+		{"posts", true},
+		{"posts2", true},
+		{"blog-posts", true},
+		{"blog_posts", true},
+		{"a-", true},
+		{"a_", true},
+		{"z9", true},
 		{strings.Repeat("c", like.MaxCollectionBytes), true},
 		{strings.Repeat("c", like.MaxCollectionBytes+1), false},
-		{"", false}, {"Posts", false}, {"pOsts", false}, {"9posts", false}, {"-posts", false}, {"_posts", false},
-		{"po sts", false}, {"po/sts", false}, {"po.sts", false}, {"po:sts", false}, {"posts\n", false}, {"posts\x00", false},
-		{"pösts", false}, {"\xff", false}, {"po`sts", false}, {"po{sts", false},
+		{"", false},
+		{"Posts", false},
+		{"pOsts", false},
+		{"9posts", false},
+		{"-posts", false},
+		{"_posts", false},
+		{"po sts", false},
+		{"po/sts", false},
+		{"po.sts", false},
+		{"po:sts", false},
+		{"posts\n", false},
+		{"posts\x00", false},
+		{"pösts", false},
+		{"\xff", false},
+		{"po`sts", false},
+		{"po{sts", false},
 	}
 	for _, tt := range tests {
 		verdict(t, tt.name, like.ValidateCollection(tt.name), tt.valid)
@@ -44,16 +64,39 @@ func TestIDsAndUsers(t *testing.T) {
 		text        string
 		valid, user bool // as an id; as a user
 	}{
-		{"1", true, true}, {"42", true, true}, {"a:b", true, true}, {"a/b", true, true}, {" ", true, true}, {"?", true, true},
-		{"...", true, true}, {".a", true, true}, {"ü", true, true}, {"日本", true, true}, {"👍", true, true}, {"\ufffd", true, true},
-		{"\u200b", true, true}, {"\u2028", true, true}, {"18446744073709551616", true, true},
+		{"1", true, true},
+		{"42", true, true},
+		{"a:b", true, true},
+		{"a/b", true, true},
+		{" ", true, true},
+		{"?", true, true},
+		{"...", true, true},
+		{".a", true, true},
+		{"ü", true, true},
+		{"日本", true, true},
+		{"👍", true, true},
+		{"\ufffd", true, true},
+		{"\u200b", true, true},
+		{"\u2028", true, true},
+		{"18446744073709551616", true, true},
 		{strings.Repeat("i", like.MaxIDBytes), true, true},
 		{strings.Repeat("i", like.MaxIDBytes-1) + "ü", false, false}, // bytes, not characters
 		{strings.Repeat("i", like.MaxIDBytes+1), false, false},
-		{".", false, true}, {"..", false, true}, // only ids stand in a path
-		{"", false, false}, {"\x00", false, false}, {"a\nb", false, false}, {"a\r", false, false}, {"\t", false, false},
-		{"\x1b", false, false}, {"\x7f", false, false}, {"\u0080", false, false}, {"\u009f", false, false},
-		{"\xff", false, false}, {"a\xc3", false, false}, {"\xed\xa0\x80", false, false}, {"\xc0\xaf", false, false},
+		{".", false, true},
+		{"..", false, true}, // only ids stand in a path
+		{"", false, false},
+		{"\x00", false, false},
+		{"a\nb", false, false},
+		{"a\r", false, false},
+		{"\t", false, false},
+		{"\x1b", false, false},
+		{"\x7f", false, false},
+		{"\u0080", false, false},
+		{"\u009f", false, false},
+		{"\xff", false, false},
+		{"a\xc3", false, false},
+		{"\xed\xa0\x80", false, false},
+		{"\xc0\xaf", false, false},
 	}
 	for _, tt := range tests {
 		verdict(t, "id "+tt.text, like.Item{Collection: "posts", ID: tt.text}.Validate(), tt.valid)

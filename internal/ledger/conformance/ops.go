@@ -75,9 +75,24 @@ var weights = []struct {
 	kind   kind
 	weight int
 }{
-	{opApply, 40}, {opBatch, 10}, {opLiked, 8}, {opTotals, 8}, {opLikers, 10}, {opLikedBy, 8}, {opAmong, 4},
-	{opErase, 2}, {opRemove, 2}, {opAudit, 4}, {opAuditAll, 1}, {opExport, 1}, {opClock, 4}, {opReopen, 1},
-	{opSkew, 2}, {opUnlist, 2}, {opPhantom, 2}, {opSettle, 1},
+	{opApply, 40},
+	{opBatch, 10},
+	{opLiked, 8},
+	{opTotals, 8},
+	{opLikers, 10},
+	{opLikedBy, 8},
+	{opAmong, 4},
+	{opErase, 2},
+	{opRemove, 2},
+	{opAudit, 4},
+	{opAuditAll, 1},
+	{opExport, 1},
+	{opClock, 4},
+	{opReopen, 1},
+	{opSkew, 2},
+	{opUnlist, 2},
+	{opPhantom, 2},
+	{opSettle, 1},
 }
 
 // generate returns n steps that depend on seed only.

@@ -201,7 +201,11 @@ func (r *run) invalid(err error, format string, args ...any) {
 // invalidItems are items that cannot exist.
 func invalidItems() []like.Item {
 	return []like.Item{
-		{}, {Collection: "posts"}, {ID: "1"}, {Collection: "Posts", ID: "1"}, {Collection: "1posts", ID: "1"},
+		{},
+		{Collection: "posts"},
+		{ID: "1"},
+		{Collection: "Posts", ID: "1"},
+		{Collection: "1posts", ID: "1"},
 		{Collection: strings.Repeat("c", like.MaxCollectionBytes+1), ID: "1"},
 		post("."), post(".."), post("a\x00b"), post("a\nb"), post("a\u0085b"), post("\xff"),
 		post(strings.Repeat("i", like.MaxIDBytes+1)),

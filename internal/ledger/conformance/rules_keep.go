@@ -84,8 +84,12 @@ func checkA2(r *run) {
 	}
 	injured := 0
 	for n, in := range []Injury{
-		{Skew: 1}, {Skew: -1}, {Skew: -20}, {Skew: 1000},
-		{Unlist: true}, {Phantom: true},
+		{Skew: 1},
+		{Skew: -1},
+		{Skew: -20},
+		{Skew: 1000},
+		{Unlist: true},
+		{Phantom: true},
 	} {
 		item := postN(n)
 		users := usersN(0, 9)

@@ -38,7 +38,7 @@ func TestRulesAreTheContract(t *testing.T) {
 func TestMutants(t *testing.T) {
 	caught := map[string]bool{}
 	for _, m := range mutants {
-		for _, id := range strings.Fields(m.rules) {
+		for id := range strings.FieldsSeq(m.rules) {
 			t.Run(id+"/"+strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
 				k := slices.IndexFunc(rules, func(r rule) bool { return r.id == id })
 				failures := record(t, brokenHarness(m.lag, m.mutate), 500*time.Millisecond, rules[k].check)
