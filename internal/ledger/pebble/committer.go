@@ -1,23 +1,42 @@
 package pebble
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
+
+	"likewise/internal/like"
 )
 
-// runCommitter makes applied batches durable in order and answers for them.
+// runCommitter makes applied batches durable in order and answers for them. It owns
+// the marker.
 func (l *Ledger) runCommitter() {
 	group := make([]*commit, 0, commitDepth)
-	for first := range l.commits {
-		group = l.takeCommits(append(group[:0], first))
-		err := l.makeDurable(group)
-		for _, c := range group {
-			if err == nil {
-				l.changes.Publish(c.totals)
-				l.observe(c)
+	for {
+		select {
+		case first, ok := <-l.commits:
+			if !ok {
+				return
 			}
-			answer(c.requests, err)
+			l.finish(l.takeCommits(append(group[:0], first)))
+		case <-l.manifestMoved:
+			if l.failed() == nil {
+				l.mark(l.marker.acked.Load())
+			}
 		}
+	}
+}
+
+func (l *Ledger) finish(group []*commit) {
+	l.syncing.Store(max(1, int64(time.Since(l.queue.start))))
+	err := l.makeDurable(group)
+	l.syncing.Store(0)
+	for _, c := range group {
+		if err == nil {
+			l.changes.Publish(c.totals)
+			l.observe(c)
+		}
+		answer(c.requests, err)
 	}
 }
 
@@ -48,20 +67,46 @@ func (l *Ledger) makeDurable(group []*commit) error {
 			l.fail(err)
 		}
 	}
+	if l.failed() == nil {
+		l.mark(group[len(group)-1].seq)
+	}
 	if err := l.failed(); err != nil {
 		return err
-	}
-	if seq := group[len(group)-1].seq; seq != l.marker.acked.Load() {
-		if err := l.marker.write(seq); err != nil {
-			l.fail(err)
-			return l.failed()
-		}
 	}
 	for _, c := range group {
 		if c.batch != nil {
 			// Close returns the batch to the engine's pool; it holds no resource.
 			_ = c.batch.Close()
 		}
+	}
+	return nil
+}
+
+// mark writes the marker.
+func (l *Ledger) mark(seq uint64) {
+	if err := l.marker.write(seq, *l.manifest.Load()); err != nil {
+		l.fail(fmt.Errorf("write the marker: %w", err))
+	}
+}
+
+// noteManifest is told how much of the manifest is durable, and has the committer
+// write it to the marker.
+func (l *Ledger) noteManifest(p manifestPrefix) {
+	l.manifest.Store(&p)
+	select {
+	case l.manifestMoved <- struct{}{}:
+	default:
+	}
+}
+
+// syncStalled reports whether the disk has not finished a sync for too long.
+func (l *Ledger) syncStalled() error {
+	began := l.syncing.Load()
+	if began == 0 {
+		return nil
+	}
+	if took := time.Since(l.queue.start) - time.Duration(began); took > l.cfg.QueueAge {
+		return fmt.Errorf("%w: the disk has not finished a sync for %v", like.ErrOverloaded, took.Round(time.Millisecond))
 	}
 	return nil
 }

@@ -3,7 +3,10 @@ package pebble
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -11,31 +14,95 @@ import (
 	"likewise/internal/like"
 )
 
-// orderedFS keeps the engine's marker files in order. A marker names the current
-// manifest or format by its own name, and the engine creates the new one, removes
-// the old one and syncs the directory once for both and for the manifest: a power
-// loss on a file system that reorders names could leave a marker without its
-// manifest, or no marker at all (cockroachdb/pebble#5825).
-type orderedFS struct{ vfs.FS }
+const manifestName = "MANIFEST-"
 
-// Create makes what a marker names durable before it, and the marker before the
-// engine goes on.
-func (o orderedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if !strings.HasPrefix(o.PathBase(name), "marker.") {
-		return o.FS.Create(name, category)
+// engineFS is the file system as the engine sees it.
+//
+// It keeps the engine's marker files in order. A marker names the current manifest
+// or format by its own name, and the engine creates the new one, removes the old
+// one and syncs the directory once for both and for the manifest: a power loss on a
+// file system that reorders names could leave a marker without its manifest, or no
+// marker at all (cockroachdb/pebble#5825).
+//
+// And it reports how much of a manifest is durable, after each sync.
+type engineFS struct {
+	vfs.FS
+	synced func(manifestPrefix)
+}
+
+// Create implements [vfs.FS].
+func (e engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	base, dir := e.PathBase(name), e.PathDir(name)
+	if number, ok := manifestNumber(base); ok {
+		f, err := e.FS.Create(name, category)
+		if err != nil {
+			return nil, err
+		}
+		return &manifestFile{File: f, synced: e.synced, prefix: manifestPrefix{number: number}}, nil
 	}
-	dir := o.PathDir(name)
-	if err := syncDir(o.FS, dir); err != nil {
+	if !strings.HasPrefix(base, "marker.") {
+		return e.FS.Create(name, category)
+	}
+	if err := syncDir(e.FS, dir); err != nil {
 		return nil, err
 	}
-	f, err := o.FS.Create(name, category)
+	f, err := e.FS.Create(name, category)
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(o.FS, dir); err != nil {
+	if err := syncDir(e.FS, dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// manifestFile follows what the engine writes to a manifest, one call at a time.
+type manifestFile struct {
+	vfs.File
+	prefix manifestPrefix
+	synced func(manifestPrefix)
+}
+
+func (f *manifestFile) Write(b []byte) (int, error) {
+	n, err := f.File.Write(b)
+	f.prefix.size += uint64(n)
+	f.prefix.sum = crc32.Update(f.prefix.sum, castagnoli, b[:n])
+	return n, err
+}
+
+func (f *manifestFile) Sync() error {
+	err := f.File.Sync()
+	if err == nil {
+		f.synced(f.prefix)
+	}
+	return err
+}
+
+func manifestNumber(base string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(base, manifestName)
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, ok && err == nil
+}
+
+// checkManifest compares a manifest with what was durable of it. Of another one
+// nothing is known: the marker is written a moment after the engine's.
+func checkManifest(fsys vfs.FS, path string, known manifestPrefix) error {
+	if number, _ := manifestNumber(fsys.PathBase(path)); number != known.number || known.size == 0 {
+		return nil
+	}
+	f, err := fsys.Open(path)
+	if err != nil {
+		return openError(err)
+	}
+	sum := crc32.New(castagnoli)
+	n, err := io.CopyN(sum, f, int64(known.size))
+	if err := errors.Join(err, f.Close()); err != nil && !errors.Is(err, io.EOF) {
+		return openError(err)
+	}
+	if uint64(n) < known.size || sum.Sum32() != known.sum {
+		return fmt.Errorf("%w: the first %d bytes of %s are not what was written", like.ErrCorrupt, known.size, path)
+	}
+	return nil
 }
 
 // makeDir creates dir and what is missing above it, and makes every name on the

@@ -21,8 +21,12 @@ type Ledger struct {
 	marker *marker
 	disk   *diskGuard
 
+	manifest      atomic.Pointer[manifestPrefix] // the durable part of the engine's manifest
+	manifestMoved chan struct{}                  // holds one token while the marker lacks it
+
 	queue   *queue
 	commits chan *commit
+	syncing atomic.Int64 // when the committer began to sync, in ns as the queue counts; 0 at rest
 	changes ledger.Broadcast
 	repairs sync.Mutex // held from an audit's snapshot to its correction
 
@@ -81,7 +85,7 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
-	if err := l.queue.stalled(); err != nil {
+	if err := errors.Join(l.queue.stalled(), l.syncStalled()); err != nil {
 		return err
 	}
 	return l.disk.check()

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,35 +15,44 @@ import (
 	"likewise/internal/like"
 )
 
-// marker is a small file beside the engine's that holds the sequence of the last
-// acknowledged batch. It is synced after the log and before the answer, so a
-// store that recovers to a smaller sequence has lost acknowledged commands: the
-// end of a log that was torn, flipped or restored from an older copy, which the
-// log itself cannot tell from its proper end.
+// marker is a small file beside the engine's that says how far the engine's files
+// must reach. The engine takes the first unreadable record of a log or a manifest
+// for the end that a crash tore off, so it cannot tell a crash from damage or from
+// files of an older copy. The marker can: it holds the sequence of the last
+// acknowledged batch, synced after the log and before the answer, and the length
+// and checksum of the manifest's durable part.
 //
 // It is the first file of a store and the last of a backup, and it names the
 // format of our keys and values. So an engine without a marker is an unfinished
-// copy, and what we must not open is refused before the engine touches it.
+// copy, and what must not be opened is refused before the engine touches it.
 //
 // Two slots in two sectors are written in turn, so a torn write leaves the other.
 type marker struct {
 	file  vfs.File
 	next  int           // slot of the next write
-	acked atomic.Uint64 // the sequence it holds durably
+	acked atomic.Uint64 // the sequence it holds durably; only the committer writes
+	known manifestPrefix
+}
+
+// manifestPrefix is the durable part of one of the engine's manifests.
+type manifestPrefix struct {
+	number, size uint64
+	sum          uint32
 }
 
 const (
 	markerName     = "acknowledged"
 	markerSlot     = 4096
 	markerMagic    = 0x6c6b7700 // "lkw", then the store format
-	markerBytes    = 16
+	markerBytes    = 36
 	markerCategory = "likewise-marker"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openMarker opens the marker in dir. One that does not exist, or was never
-// completed, is fs.ErrNotExist; the marker is then there to be filled.
+// completed, is fs.ErrNotExist. A marker that is returned with an error can be
+// created anew.
 func openMarker(fsys vfs.FS, dir string) (*marker, error) {
 	path := fsys.PathJoin(dir, markerName)
 	f, err := fsys.OpenReadWrite(path, markerCategory)
@@ -65,7 +75,7 @@ func createMarker(fsys vfs.FS, dir string, seq uint64) error {
 	return errors.Join(m.create(fsys, dir, seq), m.close())
 }
 
-// read takes the larger sequence of the valid slots.
+// read takes the later of the valid slots.
 func (m *marker) read() error {
 	b := make([]byte, 2*markerSlot)
 	n, err := m.file.ReadAt(b, 0)
@@ -77,13 +87,17 @@ func (m *marker) read() error {
 	}
 	found := false
 	for slot := range 2 {
-		seq, format, ok := decodeMarker(b[slot*markerSlot:])
-		if ok && format != storeFormat {
+		part := b[slot*markerSlot:]
+		if !validSlot(part) {
+			continue
+		}
+		if format := part[3]; format != storeFormat {
 			return fmt.Errorf("%w: the store has format %d; this program reads format %d only",
 				like.ErrInvalid, format, storeFormat)
 		}
-		if ok && (!found || seq > m.acked.Load()) {
-			found, m.next = true, 1-slot
+		seq, known := decodeSlot(part)
+		if !found || cmp.Or(cmp.Compare(seq, m.acked.Load()), known.compare(m.known)) > 0 {
+			found, m.next, m.known = true, 1-slot, known
 			m.acked.Store(seq)
 		}
 	}
@@ -97,8 +111,8 @@ func (m *marker) read() error {
 // need no new blocks.
 func (m *marker) create(fsys vfs.FS, dir string, seq uint64) error {
 	b := make([]byte, 2*markerSlot)
-	encodeMarker(b, seq)
-	encodeMarker(b[markerSlot:], seq)
+	encodeSlot(b, seq, manifestPrefix{})
+	encodeSlot(b[markerSlot:], seq, manifestPrefix{})
 	_, err := m.file.WriteAt(b, 0)
 	if err == nil {
 		err = m.file.Sync()
@@ -110,35 +124,52 @@ func (m *marker) create(fsys vfs.FS, dir string, seq uint64) error {
 		return fmt.Errorf("%w: create the marker: %w", like.ErrUnavailable, err)
 	}
 	m.acked.Store(seq)
+	m.known = manifestPrefix{}
 	return nil
 }
 
-// write makes seq durable. A failed write is never followed by another.
-func (m *marker) write(seq uint64) error {
+// write makes seq and the manifest's prefix durable, if they are new. After a write
+// that failed there must be no other.
+func (m *marker) write(seq uint64, known manifestPrefix) error {
+	if seq == m.acked.Load() && known == m.known {
+		return nil
+	}
 	var b [markerBytes]byte
-	encodeMarker(b[:], seq)
+	encodeSlot(b[:], seq, known)
 	if _, err := m.file.WriteAt(b[:], int64(m.next)*markerSlot); err != nil {
 		return err
 	}
 	if err := m.file.SyncData(); err != nil {
 		return err
 	}
-	m.next = 1 - m.next
+	m.next, m.known = 1-m.next, known
 	m.acked.Store(seq)
 	return nil
 }
 
 func (m *marker) close() error { return m.file.Close() }
 
-func encodeMarker(dst []byte, seq uint64) {
+func encodeSlot(dst []byte, seq uint64, p manifestPrefix) {
 	binary.BigEndian.PutUint32(dst, markerMagic|storeFormat)
 	binary.BigEndian.PutUint64(dst[4:], seq)
-	binary.BigEndian.PutUint32(dst[12:], crc32.Checksum(dst[:12], castagnoli))
+	binary.BigEndian.PutUint64(dst[12:], p.number)
+	binary.BigEndian.PutUint64(dst[20:], p.size)
+	binary.BigEndian.PutUint32(dst[28:], p.sum)
+	binary.BigEndian.PutUint32(dst[32:], crc32.Checksum(dst[:32], castagnoli))
 }
 
-func decodeMarker(b []byte) (seq uint64, format byte, ok bool) {
-	magic := binary.BigEndian.Uint32(b)
-	ok = magic&^0xff == markerMagic &&
-		binary.BigEndian.Uint32(b[12:]) == crc32.Checksum(b[:12], castagnoli)
-	return binary.BigEndian.Uint64(b[4:]), byte(magic), ok
+func validSlot(b []byte) bool {
+	return binary.BigEndian.Uint32(b)&^0xff == markerMagic &&
+		binary.BigEndian.Uint32(b[32:]) == crc32.Checksum(b[:32], castagnoli)
+}
+
+func decodeSlot(b []byte) (seq uint64, p manifestPrefix) {
+	p.number = binary.BigEndian.Uint64(b[12:])
+	p.size = binary.BigEndian.Uint64(b[20:])
+	p.sum = binary.BigEndian.Uint32(b[28:])
+	return binary.BigEndian.Uint64(b[4:]), p
+}
+
+func (p manifestPrefix) compare(o manifestPrefix) int {
+	return cmp.Or(cmp.Compare(p.number, o.number), cmp.Compare(p.size, o.size))
 }

@@ -43,7 +43,11 @@ func Open(cfg Config) (*Ledger, error) {
 // open is Open without the checks: the drills use memtables that are too small
 // for production.
 func open(cfg Config) (*Ledger, error) {
-	l := &Ledger{cfg: cfg, commits: make(chan *commit, commitDepth)}
+	l := &Ledger{
+		cfg:           cfg,
+		commits:       make(chan *commit, commitDepth),
+		manifestMoved: make(chan struct{}, 1),
+	}
 	l.calls.init()
 	l.queue = newQueue(cfg.QueueLength, cfg.QueueAge)
 	l.disk = newDiskGuard(cfg)
@@ -72,7 +76,7 @@ func (l *Ledger) openStore() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", dir, openError(err)), l.lock.Close())
 	}
-	if err := l.openMarker(desc.Exists); err != nil {
+	if err := l.openMarker(desc); err != nil {
 		return errors.Join(err, l.lock.Close())
 	}
 	if err := l.openEngine(dir, desc); err != nil {
@@ -83,7 +87,7 @@ func (l *Ledger) openStore() (err error) {
 
 // openMarker opens the marker, or creates it for a new store. It refuses a
 // directory in which marker and engine do not belong together.
-func (l *Ledger) openMarker(exists bool) error {
+func (l *Ledger) openMarker(desc *pdb.DBDesc) error {
 	m, err := openMarker(l.cfg.FS, l.cfg.Dir)
 	if m == nil {
 		return err
@@ -91,13 +95,15 @@ func (l *Ledger) openMarker(exists bool) error {
 	l.marker = m
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
-	case missing && !exists:
+	case missing && !desc.Exists:
 		err = m.create(l.cfg.FS, l.cfg.Dir, 0)
 	case missing:
 		err = fmt.Errorf("%w: %s does not say what was acknowledged: it is an unfinished backup, or only a part "+
 			"of a store", like.ErrCorrupt, l.cfg.Dir)
-	case err == nil && !exists:
+	case err == nil && !desc.Exists:
 		err = l.checkRollback(0)
+	case err == nil:
+		err = checkManifest(l.cfg.FS, desc.ManifestFilename, m.known)
 	}
 	if errors.Is(err, like.ErrCorrupt) && l.cfg.AcceptRollback {
 		l.cfg.Logger.Warn("accepted a store that may have lost acknowledged batches", "error", err)
@@ -138,7 +144,7 @@ func openError(err error) error {
 
 func (l *Ledger) options() *pdb.Options {
 	o := &pdb.Options{
-		FS:                 orderedFS{l.cfg.FS},
+		FS:                 engineFS{l.cfg.FS, l.noteManifest},
 		Lock:               l.lock,
 		FormatMajorVersion: engineFormat,
 		// The engine counts memtables against the cache, so they come on top.

@@ -54,7 +54,11 @@ func (l *Ledger) submit(ctx context.Context, r *request) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
-	if err := l.queue.put(r); err != nil {
+	err := l.syncStalled()
+	if err == nil {
+		err = l.queue.put(r)
+	}
+	if err != nil {
 		l.counters.refused.Add(int64(len(r.cmds)))
 		return err
 	}
