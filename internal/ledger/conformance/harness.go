@@ -15,6 +15,7 @@ package conformance
 import (
 	"context"
 	"flag"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,6 +84,9 @@ type T interface {
 func Run(t *testing.T, h Harness) {
 	lacks := map[string]string{}
 	for _, l := range h.Lacks {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return r.id == l.Rule }) || l.Reason == "" {
+			t.Fatalf("%+v names no rule or gives no reason", l)
+		}
 		lacks[l.Rule] = l.Reason
 	}
 	results := map[string]string{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"likewise/internal/ledger"
@@ -118,10 +119,12 @@ func checkW9(r *run) {
 			if n%5 == 4 {
 				cmd.Op = like.OpUnlike
 			}
+			var leaves sync.WaitGroup
 			if n%2 == 0 {
-				go cancel(errCause)
+				leaves.Go(func() { cancel(errCause) })
 			}
 			ack, err := r.ledger.Apply(ctx, cmd)
+			leaves.Wait()
 			switch {
 			case err == nil && ack.State.Liked != (cmd.Op == like.OpLike):
 				// A command that was given up may still come later, never another's.

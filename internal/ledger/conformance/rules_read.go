@@ -201,49 +201,58 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 		cmds = append(cmds, op(n, like.OpLike, at))
 	}
 	r.applyAll(cmds)
-	step := func(rng *rand.Rand, imported int) {
+	step := func(rng *rand.Rand, number int) {
 		goes := 2*rng.IntN(stays) + 1
 		r.try(op(goes, like.OpUnlike, 0))
 		r.try(op(goes, like.OpLike, 0))
-		if imported%1000 < 50 {
-			r.try(op(imported, like.OpLike, like.Stamp(990+rng.IntN(40))))
+		if number%1000 < 50 {
+			r.try(op(number, like.OpLike, like.Stamp(990+rng.IntN(40))))
 		}
 	}
+	r.whileChurning(step, func() {
+		for round := range 12 {
+			found := map[any]bool{}
+			for _, f := range walk(round%4 + 1) {
+				found[id(f)] = true
+			}
+			for n := range stays {
+				c := cmd(2 * n)
+				if !found[id(like.Fact{Item: c.Item, User: c.User})] {
+					r.Fatalf("a walk in pages of %d skipped %v by %q, who stayed throughout", round%4+1, c.Item, c.User)
+				}
+			}
+		}
+	})
+}
+
+// whileChurning repeats step from three goroutines until work is done, and between
+// the pages of work's walks, because goroutines may get no turn there. Every call
+// has another number.
+func (r *run) whileChurning(step func(rng *rand.Rand, number int), work func()) {
 	var churn sync.WaitGroup
 	stop := make(chan struct{})
 	for w := range 3 {
 		churn.Go(func() {
 			rng := rand.New(rand.NewPCG(4, uint64(w)))
-			for imported := 1000 * (w + 1); ; imported++ {
+			for number := 1000 * (w + 1); ; number++ {
 				select {
 				case <-stop:
 					return
 				default:
-					step(rng, imported)
+					step(rng, number)
 				}
 			}
 		})
 	}
 	defer churn.Wait()
 	defer close(stop)
-	own, imported := rand.New(rand.NewPCG(4, 3)), 4000
-	r.between = func() { // also when the others get no turn
-		step(own, imported)
-		imported++
+	rng, number := rand.New(rand.NewPCG(4, 3)), 1_000_000
+	r.between = func() {
+		step(rng, number)
+		number++
 	}
 	defer func() { r.between = nil }()
-	for round := range 12 {
-		found := map[any]bool{}
-		for _, f := range walk(round%4 + 1) {
-			found[id(f)] = true
-		}
-		for n := range stays {
-			c := cmd(2 * n)
-			if !found[id(like.Fact{Item: c.Item, User: c.User})] {
-				r.Fatalf("a walk in pages of %d skipped %v by %q, who stayed throughout", round%4+1, c.Item, c.User)
-			}
-		}
-	}
+	work()
 }
 
 // checkR5: the fact at the position need not exist any more.

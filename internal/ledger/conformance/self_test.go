@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -70,14 +71,12 @@ func TestModelCatches(t *testing.T) {
 		"stamps an import with its own time", "takes a lagging total for drift", "gives the caller's view a version",
 		"does not feed what an audit corrected", "starts versions again for a removed item", "acknowledges an unlike before it is folded",
 	}
-	for _, m := range mutants {
-		if !slices.Contains(wanted, m.name) {
-			continue
-		}
-		t.Run(strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
+	for _, name := range wanted {
+		m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.name == name })]
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			failures := record(t, brokenHarness(m.lag, m.mutate), 200*time.Millisecond, func(r *run) { replay(r, ops) })
 			if len(failures) == 0 {
-				t.Fatalf("the random run does not notice a ledger that %s", m.name)
+				t.Fatalf("the random run does not notice a ledger that %s", name)
 			}
 			t.Log(failures[0])
 		})
@@ -90,4 +89,20 @@ func TestModelCatches(t *testing.T) {
 			t.Errorf("two likes show it, shrunk to %d steps (%s):\n%s", len(small), why[0], format(small))
 		}
 	})
+}
+
+func TestMatrix(t *testing.T) {
+	all := map[string]string{}
+	for _, r := range rules {
+		all[r.id] = "pass"
+	}
+	lacking := maps.Clone(all)
+	lacking["W1"] = "lacks: keeps nothing"
+	text := withColumn(withColumn("", "b", all), "a", lacking)
+	if got := parseMatrix(text); !maps.Equal(got["a"], lacking) || !maps.Equal(got["b"], all) || len(got) != 2 {
+		t.Errorf("the matrix reads back as %v:\n%s", got, text)
+	}
+	if again := withColumn(text, "b", all); again != text {
+		t.Errorf("rewriting an unchanged column changes the matrix:\n%s", again)
+	}
 }

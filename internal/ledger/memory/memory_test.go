@@ -54,7 +54,7 @@ func TestConformance(t *testing.T) {
 		conformance.Run(t, harness("memory", memory.Config{}))
 	})
 	t.Run("lagging", func(t *testing.T) {
-		conformance.Run(t, harness("memory, lagging", memory.Config{Lag: 30 * time.Millisecond, Seed: 1}))
+		conformance.Run(t, harness("memory, lagging", memory.Config{Lag: 15 * time.Millisecond, Seed: 1}))
 	})
 }
 
