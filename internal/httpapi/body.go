@@ -37,17 +37,23 @@ func (s *site) refuseBody(x *exchange, r *http.Request) error {
 }
 
 func (s *site) readAll(x *exchange, r *http.Request) (string, error) {
-	limit := s.cfg.MaxBodyBytes
-	if r.ContentLength > limit {
-		x.Header().Set("Connection", "close")
-		return "", refuse(bodyTooLarge, "the body is larger than %d bytes", limit)
-	}
-	// A deadline left behind would end the request while it is being served. Not
-	// every ResponseWriter has one, and the request's own timeout still holds then.
+	// Not every ResponseWriter has a deadline; the request's own timeout holds there.
 	control := http.NewResponseController(x.ResponseWriter)
 	_ = control.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	text, err := s.readBounded(x, r)
+	if err == nil {
+		// Left behind, it would end the request while it is being served. After a
+		// failure it stays, and bounds how long the server waits for the rest.
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	return text, err
+}
 
+func (s *site) readBounded(x *exchange, r *http.Request) (string, error) {
+	limit := s.cfg.MaxBodyBytes
+	if r.ContentLength > limit {
+		return "", refuse(bodyTooLarge, "the body is larger than %d bytes", limit)
+	}
 	var text strings.Builder
 	if r.ContentLength > 0 {
 		text.Grow(int(r.ContentLength))

@@ -22,13 +22,15 @@ type input struct {
 func decode(text string, read func(in *input)) error {
 	in := &input{text: text}
 	read(in)
-	if in.err == nil && in.peek() != end {
+	if in.peek(); in.err == nil && in.at < len(in.text) {
 		in.fail("something follows the value")
 	}
 	return in.err
 }
 
-const end = 0 // peek's answer behind the last byte; a NUL byte fits no grammar either
+// end is peek's answer behind the last byte. A NUL byte is no part of the grammar,
+// so it may look the same.
+const end = 0
 
 func (in *input) fail(format string, args ...any) {
 	if in.err == nil {
