@@ -9,7 +9,7 @@
 //
 // Two flags belong to every test binary that uses the package:
 // -conformance.seed=N replays a random run, and -conformance.update rewrites the
-// driver's column of docs/conformance.md (run it with go test -p 1).
+// driver's column of docs/conformance.md.
 package conformance
 
 import (

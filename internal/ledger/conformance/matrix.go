@@ -13,7 +13,7 @@ import (
 const matrixHead = `# Conformance
 
 Which ledger keeps which rule of ` + "`internal/ledger/ledger.go`" + `. Each driver's test compares its column with
-what it found; ` + "`go test -p 1 ./internal/ledger/... -args -conformance.update`" + ` rewrites it.
+what it found; ` + "`go test ./internal/ledger/DRIVER -conformance.update`" + ` rewrites it.
 A rule that a driver lacks is not checked for it, and the reason stands in its place.
 `
 

@@ -210,7 +210,7 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 		}
 	}
 	r.whileChurning(step, func() {
-		for round := range 12 {
+		for round := range 8 {
 			found := map[any]bool{}
 			for _, f := range walk(round%4 + 1) {
 				found[id(f)] = true
