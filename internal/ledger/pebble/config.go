@@ -47,7 +47,8 @@ type Config struct {
 	OnCommit func(Commit)
 	// OnFatal is called, at most once, when the store cannot go on: a sync failed,
 	// and what the log holds is unknown. The process must end; nothing further is
-	// acknowledged. The default exits with status 1.
+	// acknowledged. The default exits with status 1. It must not return in
+	// production: where the engine itself gives up, it would panic.
 	OnFatal func(error)
 }
 

@@ -14,7 +14,10 @@ import (
 	"likewise/internal/like"
 )
 
-const manifestName = "MANIFEST-"
+const (
+	manifestName = "MANIFEST-"
+	logSuffix    = ".log"
+)
 
 // engineFS is the file system as the engine sees it.
 //
@@ -24,15 +27,22 @@ const manifestName = "MANIFEST-"
 // file system that reorders names could leave a marker without its manifest, or no
 // marker at all (cockroachdb/pebble#5825).
 //
-// And it reports how much of a manifest is durable, after each sync.
+// It reports how much of a manifest is durable, after each sync. And it reports that
+// a log cannot be created, because the engine then panics with a lock in a state that
+// lets nobody recover or read why.
 type engineFS struct {
 	vfs.FS
 	synced func(manifestPrefix)
+	noLog  func(error)
 }
 
 // Create implements [vfs.FS].
 func (e engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	base, dir := e.PathBase(name), e.PathDir(name)
+	if strings.HasSuffix(base, logSuffix) {
+		f, err := e.FS.Create(name, category)
+		return f, e.checkLog(err)
+	}
 	if number, ok := manifestNumber(base); ok {
 		f, err := e.FS.Create(name, category)
 		if err != nil {
@@ -54,6 +64,19 @@ func (e engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File,
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// ReuseForWrite implements [vfs.FS]; the engine recycles its logs with it.
+func (e engineFS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := e.FS.ReuseForWrite(old, name, category)
+	return f, e.checkLog(err)
+}
+
+func (e engineFS) checkLog(err error) error {
+	if err != nil {
+		e.noLog(err)
+	}
+	return err
 }
 
 // manifestFile follows what the engine writes to a manifest, one call at a time.

@@ -138,7 +138,10 @@ func (l *Ledger) Backup(ctx context.Context, dir string) error {
 	if err == nil {
 		err = createMarker(fsys, dir, acked)
 	}
-	return storeError(err)
+	if err != nil {
+		return storeError(errors.Join(err, fsys.RemoveAll(dir)))
+	}
+	return nil
 }
 
 var _ ledger.Keeper = (*Ledger)(nil)

@@ -30,6 +30,7 @@ type Ledger struct {
 	changes ledger.Broadcast
 	repairs sync.Mutex // held from an audit's snapshot to its correction
 
+	started  atomic.Bool
 	failure  atomic.Pointer[error]
 	counters counters
 
@@ -43,6 +44,7 @@ var _ ledger.Ledger = (*Ledger)(nil)
 
 // start runs the writer, the committer and the filter's build.
 func (l *Ledger) start(last like.Stamp, seq uint64) {
+	l.started.Store(true)
 	var built chan *filter
 	if f := newFilter(l.cfg.FilterBytes); f != nil {
 		built = make(chan *filter, 1)
@@ -98,6 +100,14 @@ func (l *Ledger) fail(err error) {
 	if l.failure.CompareAndSwap(nil, &err) {
 		l.cfg.Logger.Error("the store failed; the process must end", "error", err)
 		l.cfg.OnFatal(err)
+	}
+}
+
+// failLog ends the ledger for want of a log. While it is being opened, the error
+// itself says so.
+func (l *Ledger) failLog(err error) {
+	if l.started.Load() {
+		l.fail(fmt.Errorf("create a log: %w", err))
 	}
 }
 

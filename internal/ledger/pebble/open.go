@@ -144,7 +144,7 @@ func openError(err error) error {
 
 func (l *Ledger) options() *pdb.Options {
 	o := &pdb.Options{
-		FS:                 engineFS{l.cfg.FS, l.noteManifest},
+		FS:                 engineFS{FS: l.cfg.FS, synced: l.noteManifest, noLog: l.failLog},
 		Lock:               l.lock,
 		FormatMajorVersion: engineFormat,
 		// The engine counts memtables against the cache, so they come on top.
