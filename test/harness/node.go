@@ -25,6 +25,7 @@ type NodeConfig struct {
 	DataDir string   // default: a new directory of the test
 	Keys    *Keys    // signing key that the node is given
 	Flags   []string // more flags of serve
+	Wrap    []string // command put in front of the program, which it must become
 }
 
 // Node is one process of the service with fixed addresses and one data
@@ -90,9 +91,10 @@ func (n *Node) Start() {
 		n.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(n.cfg.Binary, slices.Concat(n.args, n.extra)...)
+	argv := slices.Concat(n.cfg.Wrap, []string{n.cfg.Binary}, n.args, n.extra)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v, "LIKEWISE_") // only flags set up a node
+		return strings.HasPrefix(v, "LIKEWISE_") // settings of tests, not of the node
 	})
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
