@@ -1,0 +1,3 @@
+package live
+
+func runAsServer() bool { return false }
