@@ -1,10 +1,12 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"likewise/internal/like"
 )
@@ -109,6 +111,15 @@ type conn struct {
 func (c *conn) Close() error {
 	defer c.release()
 	return c.Conn.Close()
+}
+
+// SyscallConn lets the owner of a connection that was taken over from net/http
+// poll it.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if system, ok := c.Conn.(syscall.Conn); ok {
+		return system.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // CloseWrite lets net/http end its half first, so that the last answer on a

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"syscall"
 	"testing"
 
 	"likewise/internal/like"
@@ -138,5 +139,39 @@ func TestConnConfig(t *testing.T) {
 		if err := cfg.Validate(); !errors.Is(err, like.ErrInvalid) {
 			t.Errorf("%+v: %v", cfg, err)
 		}
+	}
+}
+
+// TestTakenOverConnection takes a connection over from net/http: it can be polled,
+// and counts until it is closed.
+func TestTakenOverConnection(t *testing.T) {
+	taken := make(chan net.Conn, 1)
+	l, addr := startServer(t, ConnConfig{Total: 1}, func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+		}
+		io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+		taken <- c
+	})
+	dial(t, addr)
+	c := <-taken
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := raw.Control(func(uintptr) {}); err != nil {
+		t.Error(err)
+	}
+	if open, _ := l.Stats(); open != 1 {
+		t.Errorf("%d connections count, want 1", open)
+	}
+	c.Close()
+	if open, _ := l.Stats(); open != 0 {
+		t.Errorf("%d connections count after the end, want 0", open)
+	}
+	pipe, _ := net.Pipe()
+	if _, err := (&conn{Conn: pipe}).SyscallConn(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a connection without a descriptor: %v", err)
 	}
 }
