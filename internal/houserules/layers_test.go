@@ -32,13 +32,14 @@ var layers = map[string][]string{
 	"internal/observe": {like},
 
 	"internal/counts":    {like, ledger},
+	"internal/live":      {like, ledger},
 	"internal/reconcile": {like, ledger},
 	"internal/transfer":  {like, ledger},
 
-	"internal/httpapi": {like, ledger, "internal/auth", "internal/counts", "internal/limit", "internal/observe", "internal/reconcile"},
+	"internal/httpapi": {like, ledger, "internal/auth", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
 		like, ledger, store, "internal/auth", "internal/config", "internal/counts", "internal/httpapi",
-		"internal/limit", "internal/observe", "internal/reconcile", "internal/transfer",
+		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer",
 	},
 	"cmd/likewise": {
 		like, ledger, "internal/auth", "internal/config", "internal/limit", "internal/observe",
@@ -65,6 +66,7 @@ var standardOnly = []string{like, ledger}
 // black-box tools are free.
 var owners = map[string][]string{
 	"github.com/cockroachdb/pebble/": {store},
+	"github.com/coder/websocket/":    {"internal/live"},
 	"github.com/golang-jwt/":         {"internal/auth"},
 	"github.com/MicahParks/":         {"internal/auth"},
 	"github.com/spf13/cobra":         {"cmd"},
