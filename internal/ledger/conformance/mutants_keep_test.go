@@ -28,13 +28,24 @@ var feedMutants = []mutant{
 		}
 	}},
 	{"F1", "says that its feed is live before it is", 0, func(b *broken) {
+		applied := make(chan struct{}, 1)
+		b.apply = func(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
+			ack, err := b.Ledger.Apply(ctx, cmd)
+			select {
+			case applied <- struct{}{}:
+			default:
+			}
+			return ack, err
+		}
 		b.feed = func(ctx context.Context) iter.Seq2[[]like.Total, error] {
 			return func(yield func([]like.Total, error) bool) {
+				<-applied // before the feed, so that one that comes after it is waited for
 				if !yield(nil, nil) {
 					return
 				}
-				for range 1000 {
-					runtime.Gosched()
+				select {
+				case <-applied:
+				case <-ctx.Done():
 				}
 				first := true
 				for batch, err := range b.Ledger.Feed(ctx) {
