@@ -14,6 +14,10 @@ import (
 	"likewise/internal/like"
 )
 
+// advice ends the message of a store that may have lost acknowledged likes.
+const advice = ": acknowledged likes may be missing (a damaged file, or files of an older copy). " +
+	"Restore the newest copy, or accept the loss explicitly"
+
 const (
 	manifestName = "MANIFEST-"
 	logSuffix    = ".log"
@@ -32,27 +36,32 @@ const (
 // lets nobody recover or read why.
 type engineFS struct {
 	vfs.FS
+	dir    string // the engine's
 	synced func(manifestPrefix)
 	noLog  func(error)
 }
 
 // Create implements [vfs.FS].
 func (e engineFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	base, dir := e.PathBase(name), e.PathDir(name)
-	if strings.HasSuffix(base, logSuffix) {
-		f, err := e.FS.Create(name, category)
-		return f, e.checkLog(err)
+	base, own := e.PathBase(name), e.PathDir(name) == e.dir // a backup is written elsewhere
+	number, manifest := manifestNumber(base)
+	if strings.HasPrefix(base, "marker.") {
+		return e.createMarker(name, category)
 	}
-	if number, ok := manifestNumber(base); ok {
-		f, err := e.FS.Create(name, category)
-		if err != nil {
-			return nil, err
-		}
+	f, err := e.FS.Create(name, category)
+	switch {
+	case own && strings.HasSuffix(base, logSuffix):
+		return f, e.checkLog(err)
+	case own && manifest && err == nil:
 		return &manifestFile{File: f, synced: e.synced, prefix: manifestPrefix{number: number}}, nil
 	}
-	if !strings.HasPrefix(base, "marker.") {
-		return e.FS.Create(name, category)
-	}
+	return f, err
+}
+
+// createMarker makes durable what the marker names before it creates the marker, and
+// the marker before the engine goes on.
+func (e engineFS) createMarker(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	dir := e.PathDir(name)
 	if err := syncDir(e.FS, dir); err != nil {
 		return nil, err
 	}
@@ -123,7 +132,7 @@ func checkManifest(fsys vfs.FS, path string, known manifestPrefix) error {
 		return openError(err)
 	}
 	if uint64(n) < known.size || sum.Sum32() != known.sum {
-		return fmt.Errorf("%w: the first %d bytes of %s are not what was written", like.ErrCorrupt, known.size, path)
+		return fmt.Errorf("%w: the first %d bytes of %s are not what was written%s", like.ErrCorrupt, known.size, path, advice)
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (l *Ledger) Backup(ctx context.Context, dir string) error {
 		return err
 	}
 	acked := l.marker.acked.Load()
-	err = l.db.Checkpoint(fsys.PathJoin(dir, engineDir), pdb.WithFlushedWAL())
+	err = l.checkpoint(fsys.PathJoin(dir, engineDir))
 	if err == nil {
 		err = createMarker(fsys, dir, acked)
 	}
@@ -142,6 +142,17 @@ func (l *Ledger) Backup(ctx context.Context, dir string) error {
 		return storeError(errors.Join(err, fsys.RemoveAll(dir)))
 	}
 	return nil
+}
+
+// checkpoint copies the engine's files. The engine panics when a directory of the copy
+// cannot be synced; that must not harm the store.
+func (l *Ledger) checkpoint(dir string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("backup: %v", p)
+		}
+	}()
+	return l.db.Checkpoint(dir, pdb.WithFlushedWAL())
 }
 
 var _ ledger.Keeper = (*Ledger)(nil)

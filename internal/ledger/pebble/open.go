@@ -64,7 +64,7 @@ func open(cfg Config) (*Ledger, error) {
 
 // openStore locks the directory and opens what is in it.
 func (l *Ledger) openStore() (err error) {
-	fsys, dir := l.cfg.FS, l.cfg.FS.PathJoin(l.cfg.Dir, engineDir)
+	fsys, dir := l.cfg.FS, l.engineDir()
 	if err := makeDir(fsys, dir); err != nil {
 		return err
 	}
@@ -76,7 +76,11 @@ func (l *Ledger) openStore() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", dir, openError(err)), l.lock.Close())
 	}
-	if err := l.openMarker(desc); err != nil {
+	files, err := fsys.List(dir)
+	if err != nil {
+		return errors.Join(fmt.Errorf("list %s: %w", dir, openError(err)), l.lock.Close())
+	}
+	if err := l.openMarker(desc, len(files) <= 1); err != nil { // one file is the lock
 		return errors.Join(err, l.lock.Close())
 	}
 	if err := l.openEngine(dir, desc); err != nil {
@@ -85,9 +89,11 @@ func (l *Ledger) openStore() (err error) {
 	return nil
 }
 
-// openMarker opens the marker, or creates it for a new store. It refuses a
-// directory in which marker and engine do not belong together.
-func (l *Ledger) openMarker(desc *pdb.DBDesc) error {
+func (l *Ledger) engineDir() string { return l.cfg.FS.PathJoin(l.cfg.Dir, engineDir) }
+
+// openMarker opens the marker, or creates it where there is no file of the engine
+// yet. It refuses a directory in which marker and engine do not belong together.
+func (l *Ledger) openMarker(desc *pdb.DBDesc, empty bool) error {
 	m, err := openMarker(l.cfg.FS, l.cfg.Dir)
 	if m == nil {
 		return err
@@ -95,7 +101,7 @@ func (l *Ledger) openMarker(desc *pdb.DBDesc) error {
 	l.marker = m
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
-	case missing && !desc.Exists:
+	case missing && empty:
 		err = m.create(l.cfg.FS, l.cfg.Dir, 0)
 	case missing:
 		err = fmt.Errorf("%w: %s does not say what was acknowledged: it is an unfinished backup, or only a part "+
@@ -144,7 +150,7 @@ func openError(err error) error {
 
 func (l *Ledger) options() *pdb.Options {
 	o := &pdb.Options{
-		FS:                 engineFS{FS: l.cfg.FS, synced: l.noteManifest, noLog: l.failLog},
+		FS:                 engineFS{FS: l.cfg.FS, dir: l.engineDir(), synced: l.noteManifest, noLog: l.failLog},
 		Lock:               l.lock,
 		FormatMajorVersion: engineFormat,
 		// The engine counts memtables against the cache, so they come on top.
@@ -201,9 +207,8 @@ func (l *Ledger) checkRollback(seq uint64) error {
 		return nil
 	}
 	if !l.cfg.AcceptRollback {
-		return fmt.Errorf("%w: %s ends at batch %d, but batch %d was acknowledged: acknowledged likes are "+
-			"missing (a damaged log, or files of an older copy). Restore the newest copy, or accept the loss explicitly",
-			like.ErrCorrupt, l.cfg.Dir, seq, acked)
+		return fmt.Errorf("%w: %s ends at batch %d, but batch %d was acknowledged%s",
+			like.ErrCorrupt, l.cfg.Dir, seq, acked, advice)
 	}
 	l.cfg.Logger.Warn("accepted a store that lost acknowledged batches", "ends_at", seq, "acknowledged", acked)
 	return l.marker.create(l.cfg.FS, l.cfg.Dir, seq)
