@@ -182,14 +182,15 @@ func TestReconcileThatFailsSaysSo(t *testing.T) {
 
 func TestExport(t *testing.T) {
 	inBothModes(t, func(s *service) {
-		var want []string
+		var commands, want []string
 		for i := range 1000 {
 			id, user := fmt.Sprint(i%10), fmt.Sprint("u", i/10)
-			s.post(importer, "/v1/likes:batch", commandsOf(fmt.Sprintf(
-				`{"op":"like","collection":"posts","id":%q,"user":%q,"liked_at":"1999-01-02T03:04:05.%06dZ"}`, id, user, i+1)))
+			commands = append(commands, fmt.Sprintf(
+				`{"op":"like","collection":"posts","id":%q,"user":%q,"liked_at":"1999-01-02T03:04:05.%06dZ"}`, id, user, i+1))
 			at := strings.TrimRight(fmt.Sprintf("1999-01-02T03:04:05.%06d", i+1), "0") + "Z"
 			want = append(want, fmt.Sprintf(`{"collection":"posts","id":%q,"user":%q,"liked_at":%q}`, id, user, at))
 		}
+		s.post(importer, "/v1/likes:batch", commandsOf(commands...)).want(200, "")
 		got := strings.Split(strings.TrimSuffix(s.operate("GET", "/admin/v1/export", "").want(200, "").Body.String(), "\n"), "\n")
 		slices.Sort(got)
 		slices.Sort(want)
