@@ -183,25 +183,28 @@ func (s *script) verify(cfg Config, acked int) (err error) {
 		return fmt.Errorf("reopen: %w", err)
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	value, err := getCopy(l.db, metaSequence)
+	at, err := s.position(l)
 	if err != nil {
 		return err
 	}
-	var last like.Stamp
-	if value != nil {
-		if _, last, err = parseSequence(value); err != nil {
-			return err
-		}
-	}
-	if last < s.states[acked].stamp {
-		return fmt.Errorf("acknowledged likes are lost: the store ends at %d, acknowledged was %d",
-			last, s.states[acked].stamp)
-	}
-	at := slices.IndexFunc(s.states, func(st state) bool { return st.stamp == last })
-	if at < 0 {
-		return fmt.Errorf("the store ends at %d, in the middle of a call", last)
+	if s.states[at].stamp < s.states[acked].stamp {
+		return fmt.Errorf("acknowledged likes are lost: the store ends after call %d, acknowledged was %d", at, acked)
 	}
 	return checkViews(l, s.states[at].facts)
+}
+
+// position returns after which call of the script a store ends.
+func (s *script) position(l *Ledger) (int, error) {
+	value, err := getCopy(l.db, metaSequence)
+	if err != nil || value == nil {
+		return 0, err
+	}
+	_, last, err := parseSequence(value)
+	at := slices.IndexFunc(s.states, func(st state) bool { return st.stamp == last })
+	if at < 0 && err == nil {
+		err = fmt.Errorf("the store ends at stamp %d, in the middle of a call", last)
+	}
+	return at, err
 }
 
 // checkViews compares every view of a ledger with the facts it must hold.
