@@ -181,8 +181,6 @@ func (x *exchange) answerJSON(status int, value any) error {
 	if err != nil {
 		return err
 	}
-	x.Header()["Content-Type"] = jsonContentType
-	x.WriteHeader(status)
-	_, _ = x.Write(body)
+	x.send(status, body)
 	return nil
 }

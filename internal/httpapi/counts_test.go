@@ -209,7 +209,11 @@ func TestStaleCountsSayHowOldTheyAre(t *testing.T) {
 		if e := page.Counts[0]; e.Count != 1 || e.AgeMS < 20_000 || e.AgeMS > 30_000 {
 			t.Errorf("%+v, want 1 and its age", e)
 		}
+		if body := s.get("", "/v1/posts/1/like").want(200, "").Body.String(); !strings.HasPrefix(body, `{"liked":false,"count":1,"age_ms":2`) {
+			t.Errorf("%s, want the age here too", body)
+		}
 		s.get("", "/v1/likes/counts?posts=1,2").problem(503, "unavailable")
+		s.get(tokenOf("u1"), "/v1/posts/2/like").problem(503, "unavailable")
 		s.faults.set(nil)
 		s.settle()
 		s.get("", "/v1/likes/counts?posts=1")

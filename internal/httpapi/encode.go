@@ -31,16 +31,22 @@ func appendPage(b []byte, page []counts.Entry, viewer bool, liking []friends) []
 			b = append(b, `,"liked_by_me":`...)
 			b = strconv.AppendBool(b, e.Liked)
 		}
-		if e.Age > 0 {
-			b = append(b, `,"age_ms":`...)
-			b = strconv.AppendInt(b, max(e.Age.Milliseconds(), 1), 10)
-		}
+		b = appendAge(b, e.Age)
 		if liking != nil {
 			b = appendFriends(b, liking[i])
 		}
 		b = append(b, '}')
 	}
 	return append(b, "]}"...)
+}
+
+// appendAge marks a count that could not be read afresh.
+func appendAge(b []byte, age time.Duration) []byte {
+	if age == 0 {
+		return b
+	}
+	b = append(b, `,"age_ms":`...)
+	return strconv.AppendInt(b, max(age.Milliseconds(), 1), 10)
 }
 
 func appendFriends(b []byte, f friends) []byte {

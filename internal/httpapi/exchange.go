@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/rand"
 	"net/http"
+	"strconv"
 
 	"likewise/internal/auth"
 	"likewise/internal/like"
@@ -43,10 +44,16 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // answer sends a JSON body that is complete in memory.
 func (x *exchange) answer(body []byte) error {
-	x.Header()["Content-Type"] = jsonContentType
-	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write(body) // a client that went away is not our failure
+	x.send(http.StatusOK, body)
 	return nil
+}
+
+func (x *exchange) send(status int, body []byte) {
+	h := x.Header()
+	h["Content-Type"] = jsonContentType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	x.WriteHeader(status)
+	_, _ = x.Write(body) // a client that went away is not our failure
 }
 
 // Header values are shared between answers: nobody changes them.

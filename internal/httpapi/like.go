@@ -46,7 +46,8 @@ func (a *api) get(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return x.answer(appendOutcome(nil, page[0].Liked, page[0].Total.Count))
+	b := appendOutcome(nil, page[0].Liked, page[0].Total.Count)
+	return x.answer(append(appendAge(b[:len(b)-1], page[0].Age), '}'))
 }
 
 // appendOutcome appends {"liked":true,"count":124}.
