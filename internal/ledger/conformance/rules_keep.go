@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -39,6 +40,7 @@ func checkA1(r *run) {
 	items := []like.Item{post("a"), post("b")}
 	users := usersN(0, 8)
 	r.likeAll(users[:4], items[0]) // and at once, before totals can have followed
+	var commands atomic.Int64
 	stop := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
@@ -55,12 +57,13 @@ func checkA1(r *run) {
 					op = like.OpUnlike
 				}
 				r.try(like.Command{Item: items[n/2%2], User: users[w], Op: op})
+				commands.Add(1)
 			}
 		})
 	}()
 	defer func() { <-done }()
 	defer close(stop)
-	for n := range 100 {
+	for n := 0; n < 100 || commands.Load() < 500; n++ { // both have to get their turn
 		audits := []ledger.Audit{r.audit(items[n%2], n%4 == 3)}
 		if n%10 == 0 {
 			audits = append(audits, r.auditAll(n%20 == 0)...)

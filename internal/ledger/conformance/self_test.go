@@ -37,9 +37,10 @@ func TestRulesAreTheContract(t *testing.T) {
 // TestMutants runs each broken ledger against the rule that has to catch it, and
 // demands that every rule catches one.
 func TestMutants(t *testing.T) {
-	caught := map[string]bool{}
+	named := map[string]bool{}
 	for _, m := range mutants {
 		for id := range strings.FieldsSeq(m.rules) {
+			named[id] = true
 			t.Run(id+"/"+strings.ReplaceAll(m.name, " ", "_"), func(t *testing.T) {
 				k := slices.IndexFunc(rules, func(r rule) bool { return r.id == id })
 				failures := record(t, brokenHarness(m.lag, m.mutate), 500*time.Millisecond, rules[k].check)
@@ -47,16 +48,12 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("a ledger that %s passes %s", m.name, id)
 				}
 				t.Logf("%d failures, the first: %s", len(failures), failures[0])
-				caught[id] = true
 			})
 		}
 	}
-	if testing.Short() || t.Failed() {
-		return
-	}
 	for _, r := range rules {
-		if !caught[r.id] {
-			t.Errorf("no broken ledger was ever caught by %s", r.id)
+		if !named[r.id] {
+			t.Errorf("%s has to catch a broken ledger, and none is named for it", r.id)
 		}
 	}
 }
