@@ -127,7 +127,14 @@ func seekEach(r pdb.Reader, prefix []byte, keys [][]byte, use func(i int, value 
 		return storeError(err)
 	}
 	for _, i := range order {
-		if !it.SeekGE(keys[i]) || !bytes.Equal(it.Key(), keys[i]) {
+		if !it.SeekGE(keys[i]) {
+			// The next seek would forget the error.
+			if err := it.Error(); err != nil {
+				return errors.Join(storeError(err), it.Close())
+			}
+			continue
+		}
+		if !bytes.Equal(it.Key(), keys[i]) {
 			continue
 		}
 		if err := use(i, it.Value()); err != nil {
