@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -69,3 +70,24 @@ func harness() conformance.Harness {
 }
 
 func TestConformance(t *testing.T) { conformance.Run(t, harness()) }
+
+func TestModel(t *testing.T) { conformance.Model(t, harness(), 0) }
+
+// BenchmarkLedger measures on the disk, with the settings of production.
+func BenchmarkLedger(b *testing.B) {
+	conformance.Bench(b, conformance.Harness{
+		Name: "pebble",
+		Open: func(tb testing.TB, now func() time.Time) ledger.Ledger {
+			cfg := DefaultConfig()
+			cfg.Dir = filepath.Join(tb.TempDir(), "ledger")
+			cfg.Now = now
+			cfg.QueueAge = time.Minute // measured to the end, however busy the disk is
+			l, err := Open(cfg)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			tb.Cleanup(func() { _ = l.Close() })
+			return l
+		},
+	})
+}
