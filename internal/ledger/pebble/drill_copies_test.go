@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -199,39 +201,16 @@ func TestDrillBackupInterrupted(t *testing.T) {
 	im := newImage(t, r, 120, 8<<10)
 	refused, whole, failed := 0, 0, 0
 	for at := int64(1); ; at++ {
-		disk := im.copy()
-		var c *crasher
-		hook := func(op errorfs.Op) error {
-			if c == nil {
-				return nil
-			}
-			if err := c.hook(op); err != nil || at%2 == 0 || c.count.Load() != at || !strings.HasPrefix(op.Path, "backup") {
-				return err
-			}
-			return errCrashed
-		}
-		l, err := open(im.on(faultFS(disk, hook)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c = newCrasher(disk, r, at)
-		err = l.Backup(t.Context(), "backup")
+		left, err := im.interruptBackup(at, at%2 == 1)
 		if err != nil {
 			failed++
-			c.at = -1
-			if err := l.Backup(t.Context(), "backup"); err != nil {
-				t.Errorf("operation %d failed, and then the next backup: %v", at, err)
-			}
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
+		if left == nil {
+			break // the backup has no operation like that
 		}
-		if !c.fired.Load() {
-			break
-		}
-		cfg := im.on(c.disk)
+		cfg := im.on(left.disk)
 		cfg.Dir = "backup"
-		if names, err := c.disk.List(path.Join(cfg.Dir, engineDir)); err != nil || len(names) == 0 {
+		if names, err := left.disk.List(path.Join(cfg.Dir, engineDir)); err != nil || len(names) == 0 {
 			continue // nothing was copied yet
 		}
 		switch err := im.script.verify(cfg, len(im.script.calls)); {
@@ -240,13 +219,50 @@ func TestDrillBackupInterrupted(t *testing.T) {
 		case errors.Is(err, like.ErrCorrupt):
 			refused++
 		default:
-			t.Errorf("operation %d, %v, %d %% kept: %v", at, c.op, c.keep, err)
+			t.Errorf("%v: %v", left, err)
 		}
 	}
 	t.Logf("%d backups were refused, %d were whole, %d failed", refused, whole, failed)
 	if refused == 0 || whole == 0 || failed == 0 {
 		t.Error("want some of each")
 	}
+}
+
+// interruptBackup crashes in front of one operation of a backup, and makes it fail if
+// asked to. It returns what the crash left, and the backup's error; then another
+// backup to the same place succeeded.
+func (im image) interruptBackup(at int64, fail bool) (left *crash, failed error) {
+	disk := im.copy()
+	cr := &crasher{
+		mem:  disk,
+		pick: func(n int64, _ errorfs.Op) bool { return n == at },
+		each: func(c crash) error { left = &c; return nil },
+	}
+	var armed atomic.Bool
+	l, err := open(im.on(faultFS(disk, func(op errorfs.Op) error {
+		if !armed.Load() {
+			return nil
+		}
+		before := cr.crashes.Load()
+		err := cr.hook(op)
+		if fail && cr.crashes.Load() > before && strings.HasPrefix(op.Path, "backup") {
+			return errCrashed
+		}
+		return err
+	})))
+	if err != nil {
+		return nil, err
+	}
+	armed.Store(true)
+	if failed = l.Backup(context.Background(), "backup"); failed != nil {
+		if err := l.Backup(context.Background(), "backup"); err != nil {
+			panic(fmt.Sprintf("the backup after a failed one: %v", err))
+		}
+	}
+	if err := l.Close(); err != nil {
+		panic(fmt.Sprintf("the store after a backup: %v", err))
+	}
+	return left, failed
 }
 
 // TestDrillMarkerLost opens stores whose marker is gone or unreadable: what was

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"runtime"
@@ -18,103 +19,109 @@ import (
 	"likewise/internal/like"
 )
 
-// crasher takes a copy of the disk at one operation that changes it, as a crash at
-// that moment could leave it.
-type crasher struct {
-	mem    *vfs.MemFS
-	rng    *rand.Rand
-	at     int64 // the operation, counted from 1
-	keep   int   // percentage of unsynced blocks and names that survive
-	kill   bool  // wait for a sync of the log, and keep what is unsynced as well
-	before func()
-
-	count atomic.Int64
-	taken atomic.Bool
-	fired atomic.Bool
-	disk  *vfs.MemFS // the copy; read it after fired
-	held  *vfs.MemFS // with everything unsynced, when kill is set
-	op    errorfs.Op // where it was taken
+// crash is a machine that stopped in front of one operation on its disk.
+type crash struct {
+	at    int64      // the operation, counted from 1 over those that change the disk
+	op    errorfs.Op // what it was
+	acked int        // calls that were acknowledged before
+	keep  int        // percentage of unsynced blocks and names that survived
+	disk  *vfs.MemFS
+	rng   *rand.Rand
 }
 
-func (c *crasher) hook(op errorfs.Op) error {
-	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || c.count.Add(1) < c.at {
+func (c crash) String() string {
+	return fmt.Sprintf("crash at operation %d %+v, %d %% of the unsynced kept, %d calls acknowledged",
+		c.at, c.op, c.keep, c.acked)
+}
+
+// crasher crashes at some operations of a run, which goes on regardless.
+type crasher struct {
+	mem  *vfs.MemFS
+	seed uint64
+	pick func(at int64, op errorfs.Op) bool
+	each func(c crash) error
+
+	acked, count, crashes atomic.Int64
+	failed                atomic.Pointer[error]
+}
+
+func (cr *crasher) hook(op errorfs.Op) error {
+	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
 		return nil
 	}
-	if c.kill && !(isSync(op) && path.Ext(op.Path) == logSuffix) || !c.taken.CompareAndSwap(false, true) {
+	at := cr.count.Add(1)
+	if !cr.pick(at, op) || cr.failed.Load() != nil {
 		return nil
 	}
-	if c.before != nil {
-		c.before()
+	r := newRand(cr.seed + uint64(at))
+	c := crash{at: at, op: op, acked: int(cr.acked.Load()), keep: []int{0, 0, 100, r.IntN(101)}[r.IntN(4)], rng: r}
+	c.disk = cr.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.keep, RNG: r})
+	cr.crashes.Add(1)
+	if err := cr.each(c); err != nil {
+		err = fmt.Errorf("LIKEWISE_SEED=%d: %v: %w", cr.seed, c, err)
+		cr.failed.CompareAndSwap(nil, &err)
 	}
-	c.op = op
-	if c.kill {
-		c.held = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: c.rng})
-	}
-	c.disk = c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.keep, RNG: c.rng})
-	c.fired.Store(true)
 	return nil
 }
 
-// newCrasher chooses how much of what is unsynced survives: often nothing or
-// everything, else a part.
-func newCrasher(mem *vfs.MemFS, r *rand.Rand, at int64) *crasher {
-	keep := []int{0, 0, 100, r.IntN(101)}[r.IntN(4)]
-	return &crasher{mem: mem, rng: r, at: at, keep: keep}
-}
-
-// outcome is what a crash run left: the disk, and how much was acknowledged before
-// the crash began.
-type outcome struct {
-	*crasher
-	script *script
-	acked  int
-}
-
-// crashMode is what kind of crash is played.
-type crashMode int
-
-const (
-	powerLoss crashMode = iota
-	lyingDisk           // every sync is a lie: the mutant that shows the drill can see a loss
-	killed              // only the process ends; what it wrote is in crasher.held
-)
-
-// crashRun runs a script on a new store and crashes at operation at.
-func crashRun(r *rand.Rand, at int64, mode crashMode) (outcome, error) {
-	mem := vfs.NewCrashableMem()
-	window := 1 + r.IntN(6)
-	o := outcome{crasher: newCrasher(mem, r, at), script: newScript(r, int(max(120, at)))}
-	if o.kill = mode == killed; mode != powerLoss {
-		o.keep = 0
-	}
-	var acked atomic.Int64
-	o.before = func() { o.acked = int(acked.Load()) }
-	fs := faultFS(mem, o.hook)
-	if mode == lyingDisk {
-		fs = lyingFS{fs}
+// crashRun plays a script on a new store, on the disk that wrap makes of the crasher's.
+func crashRun(cr *crasher, s *script, wrap func(vfs.FS) vfs.FS) error {
+	cr.mem = vfs.NewCrashableMem()
+	fs := faultFS(cr.mem, cr.hook)
+	if wrap != nil {
+		fs = wrap(fs)
 	}
 	l, err := open(drillConfig(fs))
 	if err != nil {
-		return o, fmt.Errorf("open a new store: %w", err)
+		return fmt.Errorf("open a new store: %w", err)
 	}
-	err = o.script.run(l, window, o.fired.Load, func(n int) { acked.Store(int64(n)) })
-	if err := l.Close(); err != nil {
-		return o, fmt.Errorf("close: %w", err)
+	window := 1 + int(cr.seed%6)
+	err = s.run(l, window, func() bool { return cr.failed.Load() != nil }, func(n int) { cr.acked.Store(int64(n)) })
+	err = errors.Join(err, l.Close())
+	if failed := cr.failed.Load(); failed != nil {
+		return *failed
 	}
-	return o, err
+	return err
 }
 
-// crashAt crashes at the operation, or at an earlier one when the run is shorter.
-func crashAt(seed uint64, at int64, mode crashMode) (outcome, error) {
-	for ; ; at = (at + 1) / 2 {
-		if o, err := crashRun(newRand(seed), at, mode); err != nil || o.fired.Load() {
-			return o, err
-		}
+// chance picks one operation in n.
+func chance(seed uint64, n int) func(int64, errorfs.Op) bool {
+	return func(at int64, _ errorfs.Op) bool { return newRand(seed-uint64(at)).IntN(n) == 0 }
+}
+
+// crashRuns makes runs, as many at a time as there are processors, until they crashed
+// as often as wanted, and says on which kinds of files the crashes fell.
+func crashRuns(t *testing.T, wanted int, each func(s *script, c crash) error, pick func(uint64) func(int64, errorfs.Op) bool) {
+	t.Helper()
+	seed := drillSeed(t)
+	var total, run atomic.Int64
+	var hit places
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for total.Load() < int64(wanted) && !t.Failed() {
+				seed := seed + uint64(run.Add(1)-1)
+				s := newScript(newRand(seed), 120)
+				cr := &crasher{seed: seed, pick: pick(seed), each: func(c crash) error {
+					hit.add(c.op)
+					return each(s, c)
+				}}
+				if err := crashRun(cr, s, nil); err != nil {
+					t.Error(err)
+				}
+				total.Add(cr.crashes.Load())
+			}
+		})
+	}
+	wg.Wait()
+	kinds := hit.kinds()
+	t.Logf("%d crashes in %d runs, by file: %v", total.Load(), run.Load(), kinds)
+	if wanted >= 200 && (kinds[logSuffix] == 0 || kinds[markerName] == 0 || kinds[".sst"] == 0) {
+		t.Error("some kind of file saw no crash")
 	}
 }
 
-// places counts at which kind of file crashes fell, so that a drill can show that it
-// reached them all.
+// places counts at which kinds of files crashes fell.
 type places struct {
 	mu   sync.Mutex
 	hits map[string]int
@@ -123,9 +130,9 @@ type places struct {
 func (p *places) add(op errorfs.Op) {
 	kind := path.Ext(op.Path)
 	switch base := path.Base(op.Path); {
-	case strings.HasPrefix(base, "MANIFEST"), base == markerName:
+	case strings.HasPrefix(base, manifestName), base == markerName:
 		kind, _, _ = strings.Cut(base, "-")
-	case kind != ".log" && kind != ".sst":
+	case kind != logSuffix && kind != ".sst":
 		kind = "other"
 	}
 	p.mu.Lock()
@@ -136,155 +143,131 @@ func (p *places) add(op errorfs.Op) {
 	p.hits[kind]++
 }
 
-func (p *places) require(t *testing.T, kinds ...string) {
-	t.Helper()
-	t.Logf("crashes by file: %v", p.hits)
-	for _, kind := range kinds {
-		if p.hits[kind] == 0 {
-			t.Errorf("no crash fell on a %s file; the drill is too small", kind)
-		}
-	}
+func (p *places) kinds() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.hits)
 }
 
-// eachPoint calls drill for 0 to n-1, on as many goroutines as there are processors,
-// until one fails.
-func eachPoint(t *testing.T, n int, drill func(i int) error) {
-	t.Helper()
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; int(i) < n && !t.Failed(); i = next.Add(1) - 1 {
-				if err := drill(int(i)); err != nil {
-					t.Errorf("point %d: %v", i, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
+// recovered opens what a crash left and holds it against the script.
+func recovered(s *script, c crash) error { return s.verify(drillConfig(c.disk), c.acked) }
 
-// describe adds what is needed to repeat a failed crash.
-func (o outcome) describe(seed uint64, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("LIKEWISE_SEED=%d: crash at operation %d, %v, %d %% kept, %d calls acknowledged: %w",
-		seed, o.at, o.op, o.keep, o.acked, err)
-}
-
-// TestDrillCrashAnywhere is drill 1: a crash at a random operation.
+// TestDrillCrashAnywhere is drill 1: crashes at random operations.
 func TestDrillCrashAnywhere(t *testing.T) {
-	seed := drillSeed(t)
-	var hit places
-	eachPoint(t, heavy(120, 10_000), func(i int) error {
-		seed := seed + uint64(i)
-		o, err := crashAt(seed, 1+newRand(seed).Int64N(700), powerLoss)
-		if err == nil {
-			err = o.script.verify(drillConfig(o.disk), o.acked)
-		}
-		hit.add(o.op)
-		return o.describe(seed, err)
+	crashRuns(t, heavy(200, 10_000), recovered, func(seed uint64) func(int64, errorfs.Op) bool {
+		return chance(seed, 10)
 	})
-	hit.require(t, ".log", ".sst", markerName, "other")
 }
 
 // TestDrillCrashEverywhere is drill 2: a crash at each of the first operations of one
 // run, from the creation of the directory on.
 func TestDrillCrashEverywhere(t *testing.T) {
-	seed := drillSeed(t)
+	seed, n := drillSeed(t), int64(heavy(150, 2000))
+	s := newScript(newRand(seed), int(n))
 	var hit places
-	eachPoint(t, heavy(120, 2000), func(i int) error {
-		o, err := crashRun(newRand(seed), int64(1+i), powerLoss)
-		if !o.fired.Load() {
-			err = fmt.Errorf("the run ended before the crash: %w", err)
+	cr := &crasher{
+		seed: seed,
+		pick: func(at int64, _ errorfs.Op) bool { return at <= n },
+		each: func(c crash) error {
+			hit.add(c.op)
+			return recovered(s, c)
+		},
+	}
+	if err := crashRun(cr, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	kinds := hit.kinds()
+	t.Logf("crashes by file: %v", kinds)
+	if cr.crashes.Load() != n {
+		t.Errorf("%d crashes, want %d", cr.crashes.Load(), n)
+	}
+	for _, kind := range []string{logSuffix, "MANIFEST", markerName, "other"} {
+		if kinds[kind] == 0 {
+			t.Errorf("no crash at a %s file", kind)
 		}
-		if err == nil {
-			err = o.script.verify(drillConfig(o.disk), o.acked)
-		}
-		hit.add(o.op)
-		return o.describe(seed, err)
-	})
-	hit.require(t, ".log", "MANIFEST", markerName, "other")
+	}
 }
 
-// TestDrillCrashInRecovery is drill 3: the machine crashes again while it recovers,
-// three times deep.
+// TestDrillCrashInRecovery is drill 3: the machine crashes again while it recovers, three
+// times deep.
 func TestDrillCrashInRecovery(t *testing.T) {
-	seed := drillSeed(t)
-	var deepest atomic.Int64
-	eachPoint(t, heavy(30, 3000), func(i int) error {
-		seed := seed + uint64(i)
-		r := newRand(seed)
-		o, err := crashAt(seed, 1+r.Int64N(700), powerLoss)
-		if err != nil {
-			return o.describe(seed, err)
-		}
-		disk, trail := o.disk, []string{}
+	var again atomic.Int64
+	crashRuns(t, heavy(30, 3000), func(s *script, c crash) error {
+		disk := c.disk
 		for range 3 {
-			c := newCrasher(disk, r, 1+r.Int64N(60))
-			l, err := open(drillConfig(faultFS(disk, c.hook)))
+			target := 1 + c.rng.Int64N(60)
+			next := &crasher{
+				mem: disk, seed: c.rng.Uint64(),
+				pick: func(at int64, _ errorfs.Op) bool { return at == target },
+				each: func(c crash) error { disk = c.disk; return nil },
+			}
+			l, err := open(drillConfig(faultFS(disk, next.hook)))
 			if err == nil {
 				err = l.Close()
 			}
 			if err != nil {
-				return o.describe(seed, fmt.Errorf("recovery after %v: %w", trail, err))
+				return fmt.Errorf("recovery: %w", err)
 			}
-			if c.fired.Load() {
-				disk = c.disk
-				trail = append(trail, fmt.Sprintf("%d %v %d %%", c.at, c.op, c.keep))
-				deepest.Add(1)
-			}
+			again.Add(next.crashes.Load())
 		}
-		return o.describe(seed, o.script.verify(drillConfig(disk), o.acked))
-	})
-	if n := deepest.Load(); n < int64(heavy(30, 3000)) {
-		t.Errorf("only %d crashes fell into a recovery", n)
+		return s.verify(drillConfig(disk), c.acked)
+	}, func(seed uint64) func(int64, errorfs.Op) bool { return chance(seed, 30) })
+	t.Logf("%d more crashes fell into recoveries", again.Load())
+	if again.Load() < int64(heavy(30, 3000)) {
+		t.Errorf("only %d crashes fell into recoveries", again.Load())
 	}
 }
 
-// TestDrillCrashSeesLoss runs drill 1 on a disk that lies about its syncs: a drill
-// that finds no loss there would find none anywhere.
+// TestDrillCrashSeesLoss runs drill 1 on a disk that lies about its syncs: a drill that
+// finds no loss there would find none anywhere.
 func TestDrillCrashSeesLoss(t *testing.T) {
 	seed := drillSeed(t)
-	for i := range uint64(50) {
-		o, err := crashAt(seed+i, 400, lyingDisk)
-		if err != nil {
-			t.Fatal(o.describe(seed+i, err))
+	s := newScript(newRand(seed), 120)
+	cr := &crasher{seed: seed, pick: chance(seed, 10), each: func(c crash) error {
+		if c.acked == 0 || c.keep != 0 {
+			return nil
 		}
-		if err := o.script.verify(drillConfig(o.disk), o.acked); o.acked > 0 && err == nil {
-			t.Fatalf("seed %d: %d calls were acknowledged, nothing was synced, and no loss was seen", seed+i, o.acked)
-		} else if err != nil {
-			t.Logf("seen: %v", err)
-			return
-		}
+		return recovered(s, c)
+	}}
+	err := crashRun(cr, s, func(fs vfs.FS) vfs.FS { return lyingFS{fs} })
+	if err == nil || !strings.Contains(err.Error(), "acknowledged likes are lost") {
+		t.Errorf("got %v, want the loss", err)
 	}
-	t.Error("no run acknowledged anything before its crash")
 }
 
 // TestDrillKillThenPowerLoss kills the process, whose writes the kernel still holds, and
 // cuts the power when the next process has acknowledged what it found: no answer may
 // rest on a log that nobody synced.
 func TestDrillKillThenPowerLoss(t *testing.T) {
-	seed := drillSeed(t)
 	var unsynced atomic.Int64
-	eachPoint(t, heavy(25, 2000), func(i int) error {
-		seed := seed + uint64(i)
-		o, err := crashAt(seed, 100+newRand(seed).Int64N(300), killed)
-		if err == nil {
-			var grown bool
-			if grown, err = restoreUnsynced(o.disk, o.held); grown {
+	seed := drillSeed(t)
+	for i := range uint64(heavy(4, 200)) {
+		seed := seed + i
+		s := newScript(newRand(seed), 120)
+		pick := chance(seed, 3)
+		cr := &crasher{seed: seed, pick: func(at int64, op errorfs.Op) bool {
+			return isSync(op) && path.Ext(op.Path) == logSuffix && pick(at, op)
+		}}
+		cr.each = func(c crash) error {
+			disk := cr.mem.CrashClone(vfs.CrashCloneCfg{})
+			held := cr.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: c.rng})
+			grown, err := restoreUnsynced(disk, held)
+			if err != nil {
+				return err
+			}
+			if grown {
 				unsynced.Add(1)
 			}
+			disk, acked, err := repeatAll(s, disk, c.acked)
+			if err != nil {
+				return err
+			}
+			return s.verify(drillConfig(disk), acked)
 		}
-		if err == nil {
-			o.disk, o.acked, err = repeatAll(o.script, o.disk, o.acked)
+		if err := crashRun(cr, s, nil); err != nil {
+			t.Fatal(err)
 		}
-		if err == nil {
-			err = o.script.verify(drillConfig(o.disk), o.acked)
-		}
-		return o.describe(seed, err)
-	})
+	}
 	t.Logf("%d kills left an unsynced end of the log", unsynced.Load())
 	if unsynced.Load() == 0 {
 		t.Error("no kill left an unsynced end of a log")

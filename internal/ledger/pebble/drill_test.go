@@ -7,9 +7,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +68,24 @@ func drillConfig(fs vfs.FS) Config {
 // and may fail it.
 func faultFS(mem *vfs.MemFS, hook func(op errorfs.Op) error) vfs.FS {
 	return errorfs.Wrap(mem, errorfs.InjectorFunc(hook))
+}
+
+// eachPoint calls drill for 0 to n-1, on as many goroutines as there are processors,
+// until one fails.
+func eachPoint(t *testing.T, n int, drill func(i int) error) {
+	t.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; int(i) < n && !t.Failed(); i = next.Add(1) - 1 {
+				if err := drill(int(i)); err != nil {
+					t.Errorf("point %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // state is what the facts are at one point of a script.
