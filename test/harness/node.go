@@ -23,7 +23,7 @@ import (
 type NodeConfig struct {
 	Binary  string   // the program; default: the built one
 	DataDir string   // default: a new directory of the test
-	Keys    *Keys    // signing key that the node is given
+	Keys    *Keys    // signing key that the node is given; nil lets it make one
 	Flags   []string // more flags of serve
 	Wrap    []string // command put in front of the program, which it must become
 }
@@ -69,10 +69,11 @@ func NewNode(t testing.TB, cfg NodeConfig) *Node {
 		cfg:      cfg,
 		log:      filepath.Join(t.TempDir(), "serve.log"),
 	}
-	n.args = append([]string{
-		"serve", "--listen", public, "--admin-listen", admin,
-		"--data-dir", cfg.DataDir, "--jwt-secret-file", cfg.Keys.File,
-	}, cfg.Flags...)
+	n.args = []string{"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir}
+	if cfg.Keys != nil {
+		n.args = append(n.args, "--jwt-secret-file", cfg.Keys.File)
+	}
+	n.args = append(n.args, cfg.Flags...)
 	t.Cleanup(n.cleanup)
 	return n
 }

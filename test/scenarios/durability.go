@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -33,51 +34,81 @@ func survivesKill(w *world) {
 }
 
 // syncBeforeAnswer is the second half of B15: between the arrival of a like and
-// its answer a sync of the log must end.
+// its answer something is written, and every file written is synced.
 func syncBeforeAnswer(w *world) {
 	w.needNodes()
 	tracer, err := exec.LookPath("strace")
 	if err != nil {
 		harness.NotOffered(w.T, "no strace here")
 	}
+	node := w.target.Nodes[0]
 	w.like(w.user(1), w.post(1)) // whatever happens only once is done
 	out := filepath.Join(w.TempDir(), "trace")
-	cmd := exec.Command(tracer, "-f", "-s", "96", "-e", "trace=read,write,fsync,fdatasync,sync_file_range",
-		"-o", out, "-p", strconv.Itoa(w.target.Nodes[0].PID()))
+	cmd := exec.Command(tracer, "-f", "-y", "-s", "96", "-e", "trace=read,write,pwrite64,pwritev,fsync,fdatasync",
+		"-o", out, "-p", strconv.Itoa(node.PID()))
 	w.must(cmd.Start())
 	// Likes are sent until one is in the trace as a whole, because nothing says
 	// when the tracer has attached itself to all threads.
-	seen := false
-	for k := 2; k < 500 && !seen; k++ {
+	var whole []string
+	for k := 2; k < 500 && whole == nil; k++ {
 		w.like(w.user(k), w.post(k))
 		<-time.After(10 * time.Millisecond)
 		trace, _ := os.ReadFile(out)
-		whole := likeInTrace(string(trace), w.post(k).Path("like"))
-		if seen = whole != nil; seen && !syncEnds.MatchString(strings.Join(whole, "\n")) {
-			w.Errorf("no sync ended before the answer:\n%s", strings.Join(whole, "\n"))
-		}
+		whole = likeInTrace(string(trace), w.post(k).Path("like"))
 	}
 	w.must(cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait() // ends by the signal
-	if !seen {
+	if whole == nil {
 		harness.NotOffered(w.T, "strace saw no request; tracing may be forbidden here")
+	}
+	if err := synced(whole, node.DataDir); err != nil {
+		w.Fatalf("%v:\n%s", err, strings.Join(whole, ""))
 	}
 }
 
-var syncEnds = regexp.MustCompile(`(?m)(fsync|fdatasync)(\(\d+\)| resumed>.*\)?)\s*= 0`)
-
-// likeInTrace returns the lines between the arrival of a PUT and its answer, nil
-// when not both are there.
+// likeInTrace returns the lines from the arrival of a PUT to its answer, nil when
+// not both are there.
 func likeInTrace(trace, path string) []string {
 	var between []string
 	for line := range strings.Lines(trace) {
 		switch {
 		case strings.Contains(line, "PUT "+path):
 			between = []string{line}
-		case between != nil && strings.Contains(line, "HTTP/1.1 200"):
-			return append(between, line)
 		case between != nil:
-			between = append(between, line)
+			if between = append(between, line); strings.Contains(line, "HTTP/1.1 200") {
+				return between
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	writeCall = regexp.MustCompile(`^\d+ +p?write(?:v|64)?\(\d+<([^>]+)>`)
+	syncCall  = regexp.MustCompile(`^(\d+) +f(?:data)?sync\(\d+<([^>]+)>`)
+	syncEnd   = regexp.MustCompile(`^(\d+) +(?:f(?:data)?sync\(.*\)|<\.\.\. f(?:data)?sync resumed>.*)\s+= 0`)
+)
+
+// synced reports what was written below dir and not synced afterwards.
+func synced(trace []string, dir string) error {
+	written, syncing := map[string]bool{}, map[string]string{} // by file; by thread
+	for _, line := range trace {
+		if m := writeCall.FindStringSubmatch(line); m != nil && strings.HasPrefix(m[1], dir) {
+			written[m[1]] = true
+		}
+		if m := syncCall.FindStringSubmatch(line); m != nil {
+			syncing[m[1]] = m[2]
+		}
+		if m := syncEnd.FindStringSubmatch(line); m != nil && written[syncing[m[1]]] {
+			written[syncing[m[1]]] = false
+		}
+	}
+	if len(written) == 0 {
+		return errors.New("nothing was written before the answer")
+	}
+	for file, unsynced := range written {
+		if unsynced {
+			return fmt.Errorf("%s was written and not synced before the answer", file)
 		}
 	}
 	return nil

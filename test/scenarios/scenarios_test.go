@@ -1,7 +1,9 @@
 package scenarios
 
 import (
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"likewise/test/harness"
@@ -10,6 +12,36 @@ import (
 func TestMain(m *testing.M) { harness.Main(m) }
 
 func TestEmbedded(t *testing.T) { Run(t, Embedded) }
+
+// TestFirstStart is what a person meets first: a server that nobody configured,
+// and the command that makes a token for it.
+func TestFirstStart(t *testing.T) {
+	node := harness.NewNode(t, harness.NodeConfig{})
+	node.StartReady(t.Context())
+	token, errs, code := harness.CLI(t.Context(), t, "token", "alice", "--data-dir", node.DataDir)
+	if code != 0 || strings.ContainsAny(strings.TrimSuffix(token, "\n"), " \n") {
+		t.Fatalf("token ended with %d and printed %q\n%s", code, token, errs)
+	}
+	client := harness.NewClient([]string{node.URL}, []string{node.AdminURL}, nil)
+	defer client.Close()
+	post := harness.Post("1")
+	for range 2 { // the key is still the same after a restart
+		r := harness.Request{Method: http.MethodPut, Path: post.Path("like"), Token: strings.TrimSpace(token)}
+		res, err := client.Do(t.Context(), r)
+		if err != nil || res.Status != http.StatusOK {
+			t.Fatalf("like: %d %s, %v", res.Status, res.Body, err)
+		}
+		counts, err := client.Counts(t.Context(), "", post)
+		if err != nil || counts[0].Count != 1 {
+			t.Fatalf("counts %+v, %v, want 1", counts, err)
+		}
+		if out, errs, code := harness.CLI(t.Context(), t, "healthcheck", "--admin-url", node.AdminURL); code != 0 {
+			t.Fatalf("healthcheck ended with %d: %s%s", code, out, errs)
+		}
+		client.Close()
+		node.Restart(t.Context())
+	}
+}
 
 func TestRunning(t *testing.T) {
 	if os.Getenv(TargetEnv) == "" {
