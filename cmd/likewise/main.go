@@ -46,10 +46,11 @@ func newRoot() *cobra.Command {
 }
 
 // execute runs a command line and returns the exit code. The first signal asks the
-// command to stop; a command that reads from a person ends with the second.
+// command to stop; the second ends it, unless it looks after signals itself.
 func execute(root *cobra.Command, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := stoppable(context.Background())
 	defer stop()
+	defer context.AfterFunc(ctx, stop)()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -64,6 +65,12 @@ func execute(root *cobra.Command, args []string) int {
 		fmt.Fprintf(os.Stderr, "likewise: %v\n", f.error)
 	}
 	return f.code
+}
+
+// stoppable returns a context that ends with the first signal to stop. Until stop is
+// called no further one has an effect.
+func stoppable(ctx context.Context) (stopping context.Context, stop context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 }
 
 // failure is what a command that ran came to. Every other error is wrong usage.

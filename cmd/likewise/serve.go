@@ -32,18 +32,20 @@ func serve(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := stoppable(cmd.Context()) // to be asked twice is no reason to stop in the middle
+	defer stop()
 	build := observe.ReadBuild(version)
 	log := observe.NewLogger(os.Stderr, cfg.Log.Level, cfg.Log.Format)
 	slog.SetDefault(log)
 	log.Info("likewise", "version", build.Version, "revision", build.Revision, "go", build.Go, "settings", cfg)
-	s, err := server.New(cmd.Context(), cfg.Config, server.Options{Log: log, Build: build})
+	s, err := server.New(ctx, cfg.Config, server.Options{Log: log, Build: build})
 	if err != nil {
 		return err
 	}
 	if observe.IsTerminal(os.Stdout) {
 		s.Greet(os.Stdout, cfg.Config, programName())
 	}
-	if err := s.Run(cmd.Context()); err != nil {
+	if err := s.Run(ctx); err != nil {
 		return &failure{code: exitFailed} // the log has it
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -150,7 +151,8 @@ func (s *Server) drain(ctx context.Context) {
 		if e == s.admin {
 			e.cancel(errStopping)
 		}
-		if err := e.http.Shutdown(ctx); err != nil {
+		// The public listener is closed already, which Shutdown may mention.
+		if err := e.http.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 			s.log.Warn("requests were cut off at the deadline", "listener", e.name, "error", err)
 			e.cancel(errStopping)
 			_ = e.http.Close() // every connection is broken; their errors say nothing more

@@ -107,3 +107,15 @@ func readAll(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+func TestExportReplacesOnlyFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, output := range []string{dir, os.DevNull} {
+		if _, err := Export(strings.NewReader(twoLines), output, io.Discard); !errors.Is(err, like.ErrInvalid) {
+			t.Errorf("%s: error %v", output, err)
+		}
+	}
+	if files, _ := os.ReadDir(dir); len(files) > 0 {
+		t.Errorf("files left behind: %v", files)
+	}
+}

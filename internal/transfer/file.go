@@ -2,15 +2,22 @@ package transfer
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"likewise/internal/like"
 )
 
 // writeFile puts what write writes under the name path, completely and durably or
-// not at all: another file of that name stays until then.
+// not at all: another regular file of that name stays until then, and anything else
+// of that name (a device, a directory) is refused.
 func writeFile(path string, write func(w io.Writer) error) (err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %s exists and is not a regular file", like.ErrInvalid, path)
+	}
 	dir := filepath.Dir(path)
 	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -43,6 +43,17 @@ func DefaultImport(input string) ImportConfig {
 	}
 }
 
+// Validate reports, as [like.ErrInvalid], why the settings cannot work.
+func (c ImportConfig) Validate() error {
+	switch {
+	case c.BatchSize < 1 || c.BatchSize > ledger.MaxBatch:
+		return fmt.Errorf("%w: lines of a batch must be from 1 to %d", like.ErrInvalid, ledger.MaxBatch)
+	case c.InFlight < 1:
+		return fmt.Errorf("%w: at least one batch must be in flight", like.ErrInvalid)
+	}
+	return nil
+}
+
 // Send applies commands, at most ledger.MaxBatch, durably. An error that wraps
 // [like.ErrInvalid] says that at least one cannot be accepted and that none was
 // applied; any other ends the import. It is called from several goroutines.
@@ -56,6 +67,9 @@ var ErrBadLines = errors.New("some lines were not imported")
 // time stays. The summary includes what earlier, interrupted runs did. A done
 // context ends it in a state that the next run continues.
 func Import(ctx context.Context, cfg ImportConfig, send Send) (Summary, error) {
+	if err := cfg.Validate(); err != nil {
+		return Summary{}, err
+	}
 	in, err := openInput(cfg)
 	if err != nil {
 		return Summary{}, err

@@ -308,3 +308,17 @@ func TestCutOffGzipIsAnError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestImportSettings(t *testing.T) {
+	for _, change := range []func(*ImportConfig){
+		func(c *ImportConfig) { c.BatchSize = 0 },
+		func(c *ImportConfig) { c.BatchSize = 1001 },
+		func(c *ImportConfig) { c.InFlight = 0 },
+	} {
+		cfg := DefaultImport("missing")
+		change(&cfg)
+		if _, err := Import(t.Context(), cfg, nil); !errors.Is(err, like.ErrInvalid) {
+			t.Errorf("%+v: error %v", cfg, err)
+		}
+	}
+}
