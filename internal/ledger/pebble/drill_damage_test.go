@@ -107,7 +107,7 @@ func writeFile(fsys vfs.FS, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = f.Write(bytes.Clone(data)) // which may change what it is given
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
