@@ -109,7 +109,6 @@ func build(dir, pkg string) (string, error) {
 	}
 	cmd := exec.Command("go", "build", "-o", path, pkg)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}

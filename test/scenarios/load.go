@@ -144,22 +144,33 @@ func (w *world) paced(rate int, f func(k int) bool) int {
 	}
 }
 
-// fill makes users from+1 to from+n like an item, as a trusted backend would.
-func (w *world) fill(item harness.Item, from, n int) {
-	w.Helper()
-	for k := 0; k < n; k += harness.MaxBatch {
+// likeMany likes pairs as a trusted backend would.
+func (w *world) likeMany(pairs []harness.Pair) error {
+	for chunk := range slices.Chunk(pairs, harness.MaxBatch) {
 		var batch []harness.Command
 		var done []func(bool)
-		for u := k; u < min(k+harness.MaxBatch, n); u++ {
-			user := w.user(from + u + 1)
-			batch = append(batch, harness.Command{Item: item, User: user, Op: "like"})
-			done = append(done, w.acks.Begin(user, item, true))
+		for _, p := range chunk {
+			batch = append(batch, harness.Command{Item: p.Item, User: p.User, Op: "like"})
+			done = append(done, w.acks.Begin(p.User, p.Item, true))
 		}
-		w.must(w.client.Batch(w.ctx, batch))
+		if err := w.client.Batch(w.ctx, batch); err != nil {
+			return err
+		}
 		for _, ok := range done {
 			ok(true)
 		}
 	}
+	return nil
+}
+
+// fill makes users from+1 to from+n like an item.
+func (w *world) fill(item harness.Item, from, n int) {
+	w.Helper()
+	pairs := make([]harness.Pair, n)
+	for k := range pairs {
+		pairs[k] = harness.Pair{User: w.user(from + k + 1), Item: item}
+	}
+	w.must(w.likeMany(pairs))
 }
 
 // recountUnderLoad is B19: while everything is audited, likes go on, and what is
@@ -168,7 +179,13 @@ func recountUnderLoad(w *world) {
 	w.needAdmin()
 	hot, deep, wide := w.post(0), harness.Size(2000, 200_000), harness.Size(100, 10_000)
 	w.fill(hot, 0, deep)
-	w.parallel(5, 5, func(u int) error { return w.likeAll(w.user(u), w.posts(wide)) })
+	var pairs []harness.Pair
+	for u := 1; u <= 5; u++ {
+		for _, p := range w.posts(wide) {
+			pairs = append(pairs, harness.Pair{User: w.user(u), Item: p})
+		}
+	}
+	w.must(w.likeMany(pairs))
 	next := deep
 	likeFor := func(d time.Duration) (took []time.Duration) {
 		w.paced(200, func(k int) bool {
@@ -203,25 +220,6 @@ func recountUnderLoad(w *world) {
 	if p, q := p99(before), p99(during); harness.Heavy() && (q > max(2*p, 50*time.Millisecond) || q > 250*time.Millisecond) {
 		w.Fatalf("p99 of a like is %v during an audit, %v before", q, p)
 	}
-}
-
-// likeAll makes a user like all items, as a trusted backend would.
-func (w *world) likeAll(user string, items []harness.Item) error {
-	for chunk := range slices.Chunk(items, harness.MaxBatch) {
-		var batch []harness.Command
-		var done []func(bool)
-		for _, item := range chunk {
-			batch = append(batch, harness.Command{Item: item, User: user, Op: "like"})
-			done = append(done, w.acks.Begin(user, item, true))
-		}
-		if err := w.client.Batch(w.ctx, batch); err != nil {
-			return err
-		}
-		for _, ok := range done {
-			ok(true)
-		}
-	}
-	return nil
 }
 
 func p99(d []time.Duration) time.Duration {
