@@ -12,6 +12,7 @@ import (
 	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/internal/limit"
+	"likewise/internal/live"
 )
 
 // Deps are the parts that the public API speaks for. All of them outlive it.
@@ -21,6 +22,7 @@ type Deps struct {
 		ledger.Reader
 	}
 	Counts  *counts.Counts
+	Live    *live.Hub
 	Auth    Authenticator
 	Cursors *like.Cursors
 	// UserLimit bounds the likes of one user, AddressLimit requests without a
@@ -39,6 +41,7 @@ type api struct {
 		ledger.Reader
 	}
 	counts   *counts.Counts
+	live     *live.Hub
 	cursors  *like.Cursors
 	document []byte
 }
@@ -58,7 +61,7 @@ func New(cfg Config, d Deps) (http.Handler, error) {
 			metrics:   newMetrics(d.Registerer, "public"),
 			userLimit: d.UserLimit, addressLimit: d.AddressLimit,
 		},
-		ledger: d.Ledger, counts: d.Counts, cursors: d.Cursors, document: document,
+		ledger: d.Ledger, counts: d.Counts, live: d.Live, cursors: d.Cursors, document: document,
 	}
 	return a.handler(a.routes()), nil
 }
@@ -66,6 +69,7 @@ func New(cfg Config, d Deps) (http.Handler, error) {
 func (a *api) routes() []route {
 	var (
 		read    = access{}
+		watch   = access{endless: true}
 		own     = access{token: true}
 		write   = access{token: true, write: true}
 		trusted = access{token: true, scope: auth.ScopeWriteAny}
@@ -79,6 +83,8 @@ func (a *api) routes() []route {
 		{pattern: "POST /v1/{collection}/{id}/likers/among", access: read, serve: a.among},
 		{pattern: "GET /v1/likes/counts", access: read, serve: a.getCounts},
 		{pattern: "POST /v1/likes/counts", access: read, serve: a.postCounts},
+		{pattern: "GET /v1/likes/stream", access: watch, serve: a.stream},
+		{pattern: "GET /v1/likes/ws", access: watch, serve: a.socket},
 		{pattern: "GET /v1/me/likes", access: own, serve: a.mine},
 		{pattern: "POST /v1/likes:batch", access: trusted, serve: a.batch},
 		{pattern: "GET /v1/openapi.json", access: system, serve: a.openapi},

@@ -22,7 +22,7 @@ type friends struct {
 }
 
 func (a *api) getCounts(x *exchange, r *http.Request) error {
-	items, err := a.countsQuery(r.URL.RawQuery)
+	items, err := itemsQuery(r.URL.RawQuery, a.cfg.CountsMaxItems)
 	if err != nil {
 		return err
 	}
@@ -53,17 +53,17 @@ func (a *api) postCounts(x *exchange, r *http.Request) error {
 	return a.answerCounts(x, r, items, liking)
 }
 
-// countsQuery reads posts=1,2&games=7: parameters are collections, and values are
-// decoded before they are split at commas.
-func (a *api) countsQuery(raw string) ([]like.Item, error) {
-	items := make([]like.Item, 0, min(strings.Count(raw, ",")+strings.Count(raw, "=")+1, a.cfg.CountsMaxItems))
+// itemsQuery reads posts=1,2&games=7: parameters are collections, and values are
+// decoded before they are split at commas. limit bounds the items.
+func itemsQuery(raw string, limit int) ([]like.Item, error) {
+	items := make([]like.Item, 0, min(strings.Count(raw, ",")+strings.Count(raw, "=")+1, limit))
 	err := eachParam(raw, func(collection, ids string) error {
 		if tokenParams[collection] {
 			return refuse(invalidToken, "a token is accepted in the Authorization header only")
 		}
 		for id := range strings.SplitSeq(ids, ",") {
-			if len(items) == a.cfg.CountsMaxItems {
-				return refuse(tooMany, "more than %d items in one request", a.cfg.CountsMaxItems)
+			if len(items) == limit {
+				return refuse(tooMany, "more than %d items in one request", limit)
 			}
 			item := like.Item{Collection: collection, ID: id}
 			if err := item.Validate(); err != nil {

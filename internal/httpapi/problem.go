@@ -11,6 +11,7 @@ import (
 
 	"likewise/internal/auth"
 	"likewise/internal/like"
+	"likewise/internal/live"
 )
 
 // problem is one kind of failure as clients see it. Code and the type made of it
@@ -32,6 +33,7 @@ var (
 	missingToken     = problem{http.StatusUnauthorized, "missing_token", "An access token is needed"}
 	invalidToken     = problem{http.StatusUnauthorized, "invalid_token", "The access token is not accepted"}
 	missingScope     = problem{http.StatusForbidden, "missing_scope", "The access token does not allow this"}
+	originNotAllowed = problem{http.StatusForbidden, "origin_not_allowed", "Pages of this origin may not do this"}
 	notFound         = problem{http.StatusNotFound, "not_found", "There is nothing here"}
 	methodNotAllowed = problem{http.StatusMethodNotAllowed, "method_not_allowed", "The method is not offered here"}
 	bodyTimeout      = problem{http.StatusRequestTimeout, "body_timeout", "The body did not arrive in time"}
@@ -40,6 +42,7 @@ var (
 	unsupportedMedia = problem{http.StatusUnsupportedMediaType, "unsupported_media_type", "The body must be JSON"}
 	headersTooLarge  = problem{http.StatusRequestHeaderFieldsTooLarge, "headers_too_large", "The token is too long"}
 	rateLimited      = problem{http.StatusTooManyRequests, "rate_limited", "Too many requests"}
+	tooManyStreams   = problem{http.StatusTooManyRequests, "too_many_streams", "Too many streams are open"}
 	clientGone       = problem{499, "client_gone", "The client closed the request"}
 	internalError    = problem{http.StatusInternalServerError, "internal", "Something went wrong here"}
 	unsupported      = problem{http.StatusNotImplemented, "unsupported", "This store does not offer that"}
@@ -55,6 +58,8 @@ var problemOfKind = []struct {
 	problem
 }{
 	{auth.ErrUnauthenticated, invalidToken},
+	{live.ErrTooMany, tooManyStreams},
+	{live.ErrOrigin, originNotAllowed},
 	{like.ErrInvalid, invalidRequest},
 	{like.ErrNotFound, notFound},
 	{like.ErrOverloaded, overloaded},

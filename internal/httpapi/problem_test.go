@@ -18,7 +18,7 @@ func allProblems() []problem {
 		invalidRequest, invalidPath, invalidQuery, invalidBody, invalidCursor, tooMany, userNotAccepted,
 		missingToken, invalidToken, missingScope, notFound, methodNotAllowed, bodyTimeout, bodyTooLarge,
 		uriTooLong, unsupportedMedia, headersTooLarge, rateLimited, clientGone, internalError, unsupported,
-		overloaded, unavailable, shuttingDown,
+		overloaded, unavailable, shuttingDown, originNotAllowed, tooManyStreams,
 	}
 }
 

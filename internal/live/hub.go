@@ -136,6 +136,9 @@ func (h *Hub) follow(ctx context.Context, feeder ledger.Feeder) error {
 	return fmt.Errorf("%w: feed of totals ended without a reason", like.ErrUnavailable)
 }
 
+// MaxItems is how many items one stream may have.
+func (h *Hub) MaxItems() int { return h.cfg.MaxItems }
+
 // Drain tells every client to come back later, each at its own time, and refuses
 // new ones. It returns nil when all streams have ended, or the cause of ctx after
 // closing those that have not.
