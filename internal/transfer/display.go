@@ -46,10 +46,14 @@ func newDisplay(cfg ImportConfig, size int64) *display {
 		return d
 	}
 	d.all = mpb.New(mpb.WithOutput(cfg.Out))
+	d.out = d.all
+	if size == 0 {
+		d.bar = d.all.AddSpinner(0, mpb.PrependDecorators(decor.CurrentKibiByte("% .1f read ")))
+		return d
+	}
 	d.bar = d.all.AddBar(size,
 		mpb.PrependDecorators(decor.CountersKibiByte("% .1f / % .1f ")),
 		mpb.AppendDecorators(decor.Percentage(), decor.Name(" left "), decor.AverageETA(decor.ET_STYLE_GO)))
-	d.out = d.all
 	return d
 }
 

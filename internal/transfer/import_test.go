@@ -274,6 +274,7 @@ func TestProgressThatCannotBeKeptIsNoFailure(t *testing.T) {
 func TestCancelledImportSaysWhereItStopped(t *testing.T) {
 	_, lines := users(40)
 	cfg := config(writeInput(t, "likes.ndjson", lines...), new(bytes.Buffer))
+	cfg.InFlight = 1
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("stopped by hand")
 	var s sink
@@ -319,6 +320,22 @@ func TestImportSettings(t *testing.T) {
 		change(&cfg)
 		if _, err := Import(t.Context(), cfg, nil); !errors.Is(err, like.ErrInvalid) {
 			t.Errorf("%+v: error %v", cfg, err)
+		}
+	}
+}
+
+// A bar must leave no goroutine and swallow no report, whether its size is known.
+func TestImportWithABar(t *testing.T) {
+	_, lines := users(12)
+	text := strings.Join(lines, "\n") + "\nnonsense\n"
+	path := writeInput(t, "likes.ndjson", text)
+	for _, input := range []string{path, "-"} {
+		var s sink
+		out := new(bytes.Buffer)
+		cfg := config(input, out)
+		cfg.Stdin, cfg.Terminal = strings.NewReader(text), true
+		if sum, err := Import(t.Context(), cfg, s.send); !errors.Is(err, ErrBadLines) || sum.Accepted != 12 {
+			t.Errorf("%s: summary %+v, error %v", input, sum, err)
 		}
 	}
 }
