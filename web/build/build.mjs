@@ -20,7 +20,7 @@ function run(program, ...args) {
 
 const base = { root, configFile: false, logLevel: "warn", publicDir: false };
 
-/** One self-contained module. */
+/** One self-contained module. It is built like a page: Vite's library mode leaves the white space in. */
 function library(name) {
   return build({
     ...base,
@@ -28,9 +28,12 @@ function library(name) {
       target: "es2022",
       outDir: "dist/button",
       emptyOutDir: false,
-      lib: { entry: `src/${name}.ts`, formats: ["es"], fileName: () => `${name}.js` },
-      minify: "oxc",
-      rolldownOptions: { output: { comments: false } },
+      modulePreload: false,
+      rolldownOptions: {
+        input: `src/${name}.ts`,
+        preserveEntrySignatures: "strict",
+        output: { entryFileNames: `${name}.js`, comments: false },
+      },
     },
   });
 }
@@ -47,7 +50,7 @@ function page(name) {
       emptyOutDir: true,
       assetsInlineLimit: 0,
       modulePreload: false,
-      rolldownOptions: { external: ["/button.js"], output: { comments: false } },
+      rolldownOptions: { input: { [name]: `${root}/src/${name}/index.html` }, output: { comments: false } },
     },
   });
 }

@@ -96,6 +96,73 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/likes/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Counts that tick, as server-sent events
+         * @description The query is that of counts, with up to 50 items. The stream begins with `retry`, drawn anew for each stream, and
+         *     the counts of all items; after that it has, at most once a second, the newest count of each item that changed:
+         *
+         *         event: counts
+         *         id: 7K2M4QXA3B-2s-1f0c8xk2m
+         *         data: {"counts":[{"collection":"posts","id":"1","count":124,"display":"124","version":"87"}]}
+         *
+         *     Counts are absolute, so a repeat is harmless. `version` is a number of up to 20 digits in a string that only grows;
+         *     of one item the larger version is the newer count. Values in between may be left out, and always are for a client
+         *     that reads slowly; one that does not take an event within 5 seconds is cut off.
+         *
+         *     `id` is a resume point, to be sent back unchanged as `Last-Event-ID` with a request for the same items: then only
+         *     what changed since comes first. With any other value all counts come first. Lines with a colon only are signs of
+         *     life, about every 15 seconds. When the server shuts down, `retry` says how long to wait before the next attempt.
+         *
+         *     A user may have 5 streams, an address without a token 20; all of these limits are settings.
+         */
+        get: operations["stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/likes/ws": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Counts that tick, over a WebSocket
+         * @description The client says what it watches: `{"subscribe":{"posts":["1","2"]}}`, `{"unsubscribe":{"posts":["2"]}}`, or both in
+         *     one message, with up to 50 items watched at a time. Each subscription is answered with the counts of its items,
+         *     and changes follow as in a stream:
+         *
+         *         {"type":"counts","counts":[{"collection":"posts","id":"1","count":124,"display":"124","version":"87"}]}
+         *
+         *     A message that is not one of these, or more than 5 a second (20 at once), is answered with
+         *     `{"type":"error","code":"invalid_message","detail":"…"}` or the code `rate_limited`, and the connection is closed
+         *     with 1008 and the code as the reason; while totals cannot be read it is `unavailable` and 1013. A message of more
+         *     than 16 KiB closes it with 1009. The server pings; who does not answer is cut off. When the server shuts down it
+         *     closes with 1012 and the reason `retry: ` with the milliseconds to wait.
+         *
+         *     Browsers may connect from pages of this server and of the configured origins. They cannot send a token here.
+         */
+        get: operations["socket"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/me/likes": {
         parameters: {
             query?: never;
@@ -168,7 +235,10 @@ export interface components {
             liked: boolean;
             /** Format: int64 */
             count: number;
+            age_ms?: components["schemas"]["Age"];
         };
+        /** @description Present only in answers to reads, when the store could not be read. The count was last known to be right this long ago. */
+        Age: number;
         Counts: {
             counts: {
                 collection: components["schemas"]["Collection"];
@@ -179,8 +249,7 @@ export interface components {
                 display: string;
                 /** @description Present with a token only. */
                 liked_by_me?: boolean;
-                /** @description Present when the store could not be read. The count was last known to be right this long ago. */
-                age_ms?: number;
+                age_ms?: components["schemas"]["Age"];
                 /** @description Present when the request names friends. */
                 friends?: {
                     count: number;
@@ -231,6 +300,18 @@ export interface components {
                 "Cache-Control": components["headers"]["CacheControl"];
                 Vary: components["headers"]["Vary"];
                 "WWW-Authenticate": components["headers"]["WWWAuthenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The page that asks is of an origin that is not configured. */
+        OriginNotAllowed: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Cache-Control": components["headers"]["CacheControl"];
+                Vary: components["headers"]["Vary"];
                 [name: string]: unknown;
             };
             content: {
@@ -650,6 +731,73 @@ export interface operations {
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    stream: {
+        parameters: {
+            query?: {
+                /** @description Collections and their ids, as for counts. There is no parameter of this name. */
+                collections?: {
+                    [key: string]: string;
+                };
+            };
+            header?: {
+                /** @description The id of the last event of an earlier stream. */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A stream without an end. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            408: components["responses"]["BodyTimeout"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["UriTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeadersTooLarge"];
+            500: components["responses"]["Internal"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    socket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is a WebSocket now. */
+            101: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["OriginNotAllowed"];
             408: components["responses"]["BodyTimeout"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["UriTooLong"];

@@ -61,7 +61,6 @@ let sheet: CSSStyleSheet | undefined;
  * @cssprop [--like-padding=0 .7em] - Padding of the button.
  * @cssprop [--like-radius=99em] - Corner radius of the button.
  * @cssprop [--like-gap=.4em] - Space between icon and number.
- * @cssprop [--like-focus=var(--like-accent)] - Colour of the focus ring.
  * @cssprop [--like-pending=#e8930c] - Colour of the dot that marks a tap that has to wait.
  * @attr {string} collection - Collection of the item, for example `posts`.
  * @attr {string} item - Id of the item.

@@ -1,5 +1,5 @@
-const steps = 8;
-const stepTime = 90;
+const steps = 7;
+const stepTime = 120;
 
 /** Reports whether numbers may move. */
 function still(): boolean {
@@ -48,7 +48,7 @@ export class Ticker {
       ...[...text].map((digit, i) => {
         const cell = document.createElement("span");
         cell.textContent = digit;
-        if (moving && digit !== before[i]) cell.animate([{ translate: `0 ${digit > before[i]! ? 45 : -45}%`, opacity: 0.2 }, {}], 160);
+        if (moving && digit !== before[i]) cell.animate([{ translate: `0 ${digit > before[i]! ? 45 : -45}%`, opacity: 0.2 }, {}], 100);
         return cell;
       }),
     );
