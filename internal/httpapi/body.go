@@ -37,19 +37,10 @@ func (s *site) refuseBody(x *exchange, r *http.Request) error {
 }
 
 func (s *site) readAll(x *exchange, r *http.Request) (string, error) {
-	// Not every ResponseWriter has a deadline; the request's own timeout holds there.
-	control := http.NewResponseController(x.ResponseWriter)
-	_ = control.SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout))
-	text, err := s.readBounded(x, r)
-	if err == nil {
-		// Left behind, it would end the request while it is being served. After a
-		// failure it stays, and bounds how long the server waits for the rest.
-		_ = control.SetReadDeadline(time.Time{})
-	}
-	return text, err
-}
-
-func (s *site) readBounded(x *exchange, r *http.Request) (string, error) {
+	// net/http takes the deadline off at the end of the body. Until then it also
+	// bounds how long the server waits for what a refused request did not send. Not
+	// every ResponseWriter has one; the request's own timeout holds there.
+	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(time.Now().Add(s.cfg.BodyTimeout))
 	limit := s.cfg.MaxBodyBytes
 	if r.ContentLength > limit {
 		return "", refuse(bodyTooLarge, "the body is larger than %d bytes", limit)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,23 @@ func TestOwnLikeIsVisibleAtOnce(t *testing.T) {
 		s.settle()
 		s.get(tokenOf("u1"), "/v1/posts/1/like").want(200, `{"liked":false,"count":0}`)
 	})
+}
+
+// TestOthersSeeAnAcknowledgedTotal is about a node whose feed is late: what an
+// acknowledgement says is not forgotten.
+func TestOthersSeeAnAcknowledgedTotal(t *testing.T) {
+	h := newFuzzed(t)
+	want := func(count string) {
+		t.Helper()
+		if w := h.send(t, "GET", "/v1/likes/counts?posts=1", ""); !strings.Contains(w.Body.String(), `"count":`+count) {
+			t.Errorf("%s, want %s", w.Body, count)
+		}
+	}
+	want("0")
+	h.send(t, "PUT", "/v1/posts/1/like", "")
+	want("1")
+	h.send(t, "POST", "/v1/likes:batch", commandsOf(lineOf("like", "1", "u2"), lineOf("like", "1", "u3")))
+	want("3")
 }
 
 // TestNamesAreOpaque is about names that other encodings mix up.

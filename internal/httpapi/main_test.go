@@ -25,7 +25,6 @@ import (
 	"likewise/internal/ledger/memory"
 	"likewise/internal/like"
 	"likewise/internal/limit"
-	"likewise/internal/live"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -88,9 +87,6 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	s.faults.Ledger = s.ledger
 	o.deps.Ledger = s.faults
 	o.deps.Counts = counts.New(s.faults, counts.DefaultConfig(), nil)
-	if o.deps.Live, err = live.New(live.DefaultConfig(), s.faults, o.deps.Log, nil); err != nil {
-		t.Fatal(err)
-	}
 	if s.public, err = New(o.cfg, o.deps); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +104,6 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = o.deps.Counts.Run(ctx, s.ledger) })
-	wg.Go(func() { _ = o.deps.Live.Run(ctx, s.ledger) })
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
@@ -127,8 +122,9 @@ func (s *service) settle() {
 type faults struct {
 	*memory.Ledger
 	mu   sync.Mutex
-	fail error // what every call fails with
-	boom any   // what Apply panics with
+	fail error                 // what every call fails with
+	boom any                   // what Apply panics with
+	slow func(context.Context) // runs before ApplyMany
 }
 
 func (f *faults) set(err error) {
@@ -156,6 +152,9 @@ func (f *faults) Apply(ctx context.Context, cmd like.Command) (ledger.Ack, error
 }
 
 func (f *faults) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
+	if f.slow != nil {
+		f.slow(ctx)
+	}
 	if err := f.failure(); err != nil {
 		return nil, err
 	}
