@@ -46,6 +46,7 @@ type Config struct {
 	Limits Limits `key:"limits"`
 	Pebble Pebble `key:"pebble"`
 	Counts Counts `key:"counts"`
+	Live   Live   `key:"live"`
 	Audit  Audit  `key:"audit"`
 	Log    Log    `key:"log"`
 }
@@ -99,6 +100,18 @@ type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
 	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age up to which a total is answered while the store cannot be read"`
+}
+
+// Live says how often watched numbers move, and bounds those who watch them.
+type Live struct {
+	Interval             time.Duration `key:"interval" default:"1s" min:"10ms" max:"1m" doc:"time between two changes of a watched number"`
+	Heartbeat            time.Duration `key:"heartbeat" default:"15s" min:"1s" max:"10m" doc:"time between two signs of life on a stream"`
+	WriteTimeout         time.Duration `key:"write_timeout" default:"5s" min:"100ms" max:"5m" doc:"time that a client has to take an event before it is cut off"`
+	DrainSpread          time.Duration `key:"drain_spread" default:"10s" min:"0s" max:"10m" doc:"time over which clients come back after a shutdown"`
+	MaxItems             int           `key:"max_items" default:"50" min:"1" max:"50" unit:"items" doc:"items of one stream"`
+	MaxStreams           int           `key:"max_streams" default:"15000" min:"1" max:"10000000" unit:"streams" doc:"open streams; more are refused with 503. Keep it below limits.max_connections"`
+	MaxStreamsPerUser    int           `key:"max_streams_per_user" default:"5" min:"0" max:"10000000" unit:"streams" doc:"open streams of one user; 0 = no limit"`
+	MaxStreamsPerAddress int           `key:"max_streams_per_address" default:"20" min:"0" max:"10000000" unit:"streams" doc:"open streams without a token from one address; 0 = no limit"`
 }
 
 // Audit says how the totals are compared with the facts in the background.

@@ -14,6 +14,7 @@ import (
 	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/internal/limit"
+	"likewise/internal/live"
 	"likewise/internal/observe"
 	"likewise/internal/reconcile"
 )
@@ -68,9 +69,12 @@ func (s *Server) connect(cfg config.Config, keys keys, facts ledger.Ledger, trac
 		return err
 	}
 	totals := counts.New(facts, countsConfig(cfg), s.registry)
+	if s.streams, err = live.New(liveConfig(cfg), facts, s.log, s.registry); err != nil {
+		return err
+	}
 	keeper := reconcile.New(facts, auditConfig(cfg), s.registry, s.log)
 	api, err := httpapi.New(apiConfig(cfg), httpapi.Deps{
-		Ledger: facts, Counts: totals, Auth: verifier, Cursors: cursors,
+		Ledger: facts, Counts: totals, Live: s.streams, Auth: verifier, Cursors: cursors,
 		UserLimit: users, AddressLimit: addresses, Log: s.log, Registerer: s.registry,
 	})
 	if err != nil {
@@ -94,6 +98,7 @@ func (s *Server) connect(cfg config.Config, keys keys, facts ledger.Ledger, trac
 	s.registry.MustRegister(newConnectionsCollector(s.public.listener))
 	s.background = []part{
 		{"counts", func(ctx context.Context) error { return totals.Run(ctx, facts) }},
+		{"streams", func(ctx context.Context) error { return s.streams.Run(ctx, facts) }},
 		{"token keys", verifier.Run},
 		{"background audit", keeper.Run},
 	}

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"likewise/internal/config"
+	"likewise/internal/live"
 	"likewise/internal/observe"
 )
 
@@ -53,6 +54,7 @@ type Server struct {
 	registry *observe.Registry
 
 	public, admin *endpoint
+	streams       *live.Hub
 	background    []part
 	draining      atomic.Bool
 	cleanup       []func() error // in the order of assembly
@@ -131,7 +133,7 @@ func (s *Server) serve(e *endpoint) error {
 	return err
 }
 
-// drain ends intake and finishes requests: the public ones first, so that health
+// drain ends intake, tells streams to come back, and finishes requests: the public ones first, so that health
 // and metrics can be read meanwhile. Operators' requests are ended, because they
 // may take any time and can be repeated.
 func (s *Server) drain(ctx context.Context) {
@@ -147,6 +149,7 @@ func (s *Server) drain(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	s.endStreams(ctx)
 	for _, e := range []*endpoint{s.public, s.admin} {
 		if e == s.admin {
 			e.cancel(errStopping)
@@ -157,6 +160,15 @@ func (s *Server) drain(ctx context.Context) {
 			e.cancel(errStopping)
 			_ = e.http.Close() // every connection is broken; their errors say nothing more
 		}
+	}
+}
+
+// endStreams gives streams half of the time for a shutdown.
+func (s *Server) endStreams(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience/2)
+	defer cancel()
+	if err := s.streams.Drain(ctx); err != nil {
+		s.log.Warn("streams were cut off at the deadline", "error", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"likewise/internal/httpapi"
 	"likewise/internal/ledger/pebble"
 	"likewise/internal/limit"
+	"likewise/internal/live"
 	"likewise/internal/reconcile"
 )
 
@@ -33,6 +34,15 @@ func countsConfig(c config.Config) counts.Config {
 	to := counts.DefaultConfig()
 	to.Items = c.Counts.CacheItems
 	to.RefreshAfter, to.ExpireAfter = c.Counts.RefreshAfter, c.Counts.ExpireAfter
+	return to
+}
+
+func liveConfig(c config.Config) live.Config {
+	to := live.DefaultConfig()
+	to.Interval, to.Heartbeat, to.WriteTimeout = c.Live.Interval, c.Live.Heartbeat, c.Live.WriteTimeout
+	to.DrainSpread, to.MaxItems, to.MaxStreams = c.Live.DrainSpread, c.Live.MaxItems, c.Live.MaxStreams
+	to.MaxPerUser, to.MaxPerAddress = c.Live.MaxStreamsPerUser, c.Live.MaxStreamsPerAddress
+	to.Origins = c.CORSOrigins
 	return to
 }
 
