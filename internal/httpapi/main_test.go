@@ -25,6 +25,7 @@ import (
 	"likewise/internal/ledger/memory"
 	"likewise/internal/like"
 	"likewise/internal/limit"
+	"likewise/internal/live"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,6 +88,9 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	s.faults.Ledger = s.ledger
 	o.deps.Ledger = s.faults
 	o.deps.Counts = counts.New(s.faults, counts.DefaultConfig(), nil)
+	if o.deps.Live, err = live.New(live.DefaultConfig(), s.faults, o.deps.Log, nil); err != nil {
+		t.Fatal(err)
+	}
 	if s.public, err = New(o.cfg, o.deps); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +108,7 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = o.deps.Counts.Run(ctx, s.ledger) })
+	wg.Go(func() { _ = o.deps.Live.Run(ctx, s.ledger) })
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
