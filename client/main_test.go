@@ -1,0 +1,96 @@
+package client_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"likewise/client"
+	"likewise/internal/auth"
+	"likewise/internal/counts"
+	"likewise/internal/httpapi"
+	"likewise/internal/ledger/memory"
+	"likewise/internal/like"
+	"likewise/internal/live"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tokens takes every token but one for a user of that name.
+type tokens struct{}
+
+func (tokens) Verify(_ context.Context, token string) (auth.Identity, error) {
+	switch token {
+	case "nobody":
+		return auth.Identity{}, auth.ErrUnauthenticated
+	case "backend":
+		return auth.Identity{User: "backend", Scopes: []string{auth.ScopeWriteAny, auth.ScopeImport}}, nil
+	}
+	return auth.Identity{User: like.User(token)}, nil
+}
+
+// service is the real API over a ledger in memory.
+type service struct {
+	*httptest.Server
+	ledger *memory.Ledger
+	hub    *live.Hub
+	stop   func()
+}
+
+func newService() *service {
+	log := slog.New(slog.DiscardHandler)
+	s := &service{ledger: memory.New(memory.Config{})}
+	cfg := live.DefaultConfig()
+	cfg.Interval, cfg.Retry, cfg.RetrySpread, cfg.DrainSpread = 10*time.Millisecond, time.Millisecond, 0, 0
+	var err error
+	if s.hub, err = live.New(cfg, s.ledger, log, nil); err != nil {
+		panic(err)
+	}
+	cursors, err := like.NewCursors([]byte("a cursor key of thirty-two bytes"))
+	if err != nil {
+		panic(err)
+	}
+	totals := counts.New(s.ledger, counts.DefaultConfig(), nil)
+	api, err := httpapi.New(httpapi.DefaultConfig(), httpapi.Deps{
+		Ledger: s.ledger, Counts: totals, Live: s.hub, Auth: tokens{}, Cursors: cursors, Log: log,
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = totals.Run(ctx, s.ledger) })
+	wg.Go(func() { _ = s.hub.Run(ctx, s.ledger) })
+	s.Server = httptest.NewServer(api)
+	s.stop = func() {
+		cancel()
+		wg.Wait()
+		s.Close()
+		s.ledger.Close()
+		http.DefaultClient.CloseIdleConnections()
+	}
+	return s
+}
+
+func start(t *testing.T) *service {
+	s := newService()
+	t.Cleanup(s.stop)
+	return s
+}
+
+// as returns a client with a token of a user.
+func (s *service) as(token string) *client.Client {
+	c, err := client.New(s.URL, client.Options{
+		Token: func(context.Context) (string, error) { return token, nil },
+	})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
