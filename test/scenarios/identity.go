@@ -179,9 +179,13 @@ func brokenTokens(w *world) {
 	w.wantUnauthorized("another scheme", "Basic dTpw")
 	w.wantUnauthorized("no scheme", good)
 
-	query := w.post(1).Path("like") + "?access_token=" + good
-	w.wantProblem(harness.Request{Method: http.MethodPut, Path: query}, http.StatusBadRequest, http.StatusUnauthorized)
-	w.wantProblem(harness.Request{Method: http.MethodPut, Path: w.post(1).Path("like")}, http.StatusUnauthorized)
+	for _, r := range []harness.Request{
+		{Method: http.MethodPut, Path: w.post(1).Path("like")},
+		{Method: http.MethodPut, Path: w.post(1).Path("like") + "?access_token=" + good},
+		{Method: http.MethodGet, Path: harness.CountsPath(w.post(1)) + "&access_token=" + good},
+	} {
+		w.wantProblem(r, http.StatusUnauthorized)
+	}
 	w.wantCount(w.post(1), 0)
 	w.wantPreflight()
 }

@@ -1,6 +1,10 @@
 package scenarios
 
-import "testing"
+import (
+	"testing"
+
+	"likewise/test/harness"
+)
 
 // scenario is one row of the suite.
 type scenario struct {
@@ -48,6 +52,9 @@ func Run(t *testing.T, start Deployment) {
 	for _, s := range suite {
 		t.Run(s.id, func(t *testing.T) {
 			t.Attr("scenario", s.title)
+			if !harness.Heavy() { // whose scenarios also measure
+				t.Parallel()
+			}
 			var o Options
 			if s.options != nil {
 				o = s.options(t)

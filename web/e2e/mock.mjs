@@ -90,7 +90,7 @@ function stats() {
     time: new Date().toISOString(), version: "0.1.0 (mock)", uptime_s: 93_784 + Math.round(up),
     likes_total: empty ? 0 : sum(), commands_total: empty ? 0 : taps, refused_total: empty ? 0 : Math.round(taps * 0.012), commits_total: empty ? 0 : Math.round(up * 46),
     write_p50_ms: empty ? 0 : 1.4 * wave(7, 0.1), write_p99_ms: empty ? 0 : 6.2 * wave(5, 0.3), queue_length: empty ? 0 : Math.round(12 * wave(3, 0.5)), queue_age_ms: empty ? 0 : 2.1 * wave(4, 0.4),
-    lag_ms: empty ? 0 : 420 * wave(6, 0.35), l1_hits_total: empty ? 0 : Math.round(up * 5200 * wave(40, 0.01)), ledger_hits_total: empty ? 0 : Math.round(up * 210), stale_total: 0,
+    lag_ms: empty ? 0 : 420 * wave(6, 0.35), l1_hits_total: empty ? 0 : Math.round(up * 5200 + 9000 * Math.sin(up / 6)), ledger_hits_total: empty ? 0 : Math.round(up * 210), stale_total: 0,
     live_clients: empty ? { sse: 0, ws: 0 } : { sse: 1180 + Math.round(60 * wave(9, 0.5)), ws: 212 }, live_frames_total: empty ? 0 : Math.round(up * 1900), live_dropped_total: 0,
     drift_found_total: 0, drift_corrected_total: 0,
     hot: empty ? [] : [...items.values()].filter((it) => it.collection === "posts").sort((a, b) => b.count - a.count).slice(0, 20).map((it, i) => ({ collection: it.collection, id: it.id, likes_per_s: (rate * 0.5) / (i + 1) ** 1.4, count: it.count })),
@@ -144,7 +144,7 @@ async function operator(request, response, url) {
   if (url.pathname === "/console/api/stats") return json(response, stats());
   const people = ["ada", "grace", "linus", "margaret", "ken", "barbara"];
   const when = (i) => new Date(Date.now() - i * 73_000).toISOString();
-  if (parts[2] === "items") return json(response, { total: item(parts[3], parts[4]).count, version: String(item(parts[3], parts[4]).version), likers: people.map((user, i) => ({ user, liked_at: when(i) })) });
+  if (parts[0] === "console" && parts[2] === "items") return json(response, { total: item(parts[3], parts[4]).count, version: String(item(parts[3], parts[4]).version), likers: people.map((user, i) => ({ user, liked_at: when(i) })) });
   if (parts[2] === "users") return json(response, { likes: people.includes(parts[3]) ? posts.slice(0, 5).map((post, i) => ({ collection: "posts", id: post.id, liked_at: when(i) })) : [] });
   if (parts.at(-1) === "audit") {
     const { count } = item(parts[3], parts[4]);

@@ -75,6 +75,7 @@ const scenes = {
     await page.locator("#user-name").fill("ada");
     await page.locator("#user-name").press("Enter");
     await page.waitForTimeout(800);
+    await page.evaluate(() => scrollTo(0, 0));
     await shoot(page, `console-${look}-full`, { fullPage: true });
     await page.locator("#user-result .danger").click();
     await page.waitForTimeout(300);

@@ -35,6 +35,9 @@ function signedOut(reason = ""): void {
   clearTimeout(timer);
   api.token.clear();
   before = undefined;
+  get("checks").replaceChildren();
+  setText(get("version"), "");
+  setText(get("uptime"), "");
   setText(get("refusal"), reason);
   get("refusal").hidden = reason === "";
   enter("signed-out");

@@ -18,6 +18,7 @@ export function short(n: number | undefined): string {
 /** Milliseconds in the unit that reads best. */
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return unknown;
+  if (ms === 0) return "0 ms";
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;

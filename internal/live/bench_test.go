@@ -1,3 +1,0 @@
-package live
-
-func runAsServer() bool { return false }
