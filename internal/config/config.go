@@ -90,7 +90,7 @@ type Pebble struct {
 	MemtableBytes    Bytes         `key:"memtable_bytes" default:"16MiB" min:"1MiB" max:"1GiB" doc:"newest writes held in memory before they are sorted into files"`
 	FilterBytes      Bytes         `key:"filter_bytes" default:"32MiB" min:"0" max:"1TiB" doc:"filter that spares new likes a read of the store; 2 bytes for each like kept work best, 0 does without"`
 	QueueLength      int           `key:"queue_length" default:"16384" min:"1" max:"1000000" unit:"commands" doc:"commands that may wait; more are refused with 503"`
-	QueueAge         time.Duration `key:"queue_age" default:"500ms" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
+	QueueAge         time.Duration `key:"queue_age" default:"1s" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
 	DiskReserveBytes Bytes         `key:"disk_reserve_bytes" default:"0" max:"1PiB" doc:"free space below which writes are refused; 0 = 5 % of the disk, at most 1GiB"`
 	AcceptRollback   bool          `key:"accept_rollback" default:"false" doc:"start although the store lacks writes that it had acknowledged; for one start, after reading why"`
 }
