@@ -73,7 +73,8 @@ async function poll(): Promise<void> {
     if (status === 403) return signedOut("This token lacks the scope likes:admin.");
     if (answered > 0) charts.add(undefined);
     enter("lost");
-    setText(get("lost-text"), answered === 0 ? message : `${message} The figures are ${format.span((Date.now() - answered) / 1000)} old.`);
+    setText(get("lost-text"), message);
+    setText(get("lost-age"), answered === 0 ? "Trying again." : `Trying again. The figures are ${format.span((Date.now() - answered) / 1000)} old.`);
     before = undefined;
   }
   timer = setTimeout(() => void poll(), pollEvery);
