@@ -25,7 +25,9 @@ type bare struct {
 	key  pollKey
 	gone bool
 	set  uint64 // what the client watches
-	sent uint64 // sequence up to which it was told everything, rest included
+	// sent is the sequence up to which the client was told everything, rest included.
+	// Without a rest it has missed no frame of its audience.
+	sent uint64
 	rest []byte // of the frame that the socket did not take
 	from time.Time
 }
@@ -129,8 +131,6 @@ func (s *bare) offer(f frame, event []byte) {
 	case s.conn == nil || s.gone || s.sent >= f.to:
 	case len(s.rest) > 0:
 		s.hub.metrics.skipped.Inc()
-	case s.sent < f.from:
-		s.catchUp()
 	default:
 		s.sent = f.to
 		s.hub.metrics.frames.Inc()

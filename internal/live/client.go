@@ -46,10 +46,9 @@ type sink interface {
 	stop()
 }
 
-// frame says which step of the sequence a frame is: it is right for clients that
-// were told everything up to from, or later.
+// frame is what a set of items became up to a sequence since the frame before it.
 type frame struct {
-	set, from, to uint64
+	set, to uint64
 }
 
 func (h *Hub) newClient(over transport, v Viewer) *client {

@@ -2,13 +2,18 @@ package live
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// chunk is how many clients a writer takes at a time.
-const chunk = 256
+const (
+	chunk = 256 // clients that a writer takes at a time
+	// breath is after how many writes a writer lets others run: writes are too short
+	// for the scheduler to notice them, and requests would wait for all of them.
+	breath = 16
+)
 
 // flushing is the memory of one flush, kept for the next.
 type flushing struct {
@@ -63,8 +68,11 @@ func (h *Hub) flush() {
 			}
 			j := &f.jobs[i]
 			event = h.appendEvent(event[:0], j.set, j.to, j.encoded)
-			for _, c := range j.clients {
+			for n, c := range j.clients {
 				c.offer(j.frame, event)
+				if n%breath == breath-1 {
+					runtime.Gosched()
+				}
 			}
 		}
 	}
@@ -110,15 +118,14 @@ func (h *Hub) publish(f *flushing) bool {
 
 // list adds the frame of one audience.
 func (h *Hub) list(f *flushing, a *audience) {
-	step := frame{a.set, a.at, h.seq}
-	a.at, a.queued = h.seq, false
 	first := len(f.encoded)
-	f.encoded = a.news(step.from, f.encoded)
+	f.encoded = a.news(a.at, f.encoded)
 	encoded := f.encoded[first:]
+	a.at, a.queued = h.seq, false
 	for from := 0; from < len(a.clients); from += chunk {
 		n := len(f.clients)
 		f.clients = append(f.clients, a.clients[from:min(from+chunk, len(a.clients))]...)
-		f.jobs = append(f.jobs, job{step, encoded, f.clients[n:]})
+		f.jobs = append(f.jobs, job{frame{a.set, h.seq}, encoded, f.clients[n:]})
 	}
 }
 

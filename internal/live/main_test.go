@@ -29,12 +29,7 @@ import (
 	"likewise/internal/like"
 )
 
-func TestMain(m *testing.M) {
-	if runAsServer() {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // source is the totals of a ledger: what a test sets is committed, and comes
 // through the feed unless the test keeps it back.
