@@ -49,6 +49,7 @@ let sheet: CSSStyleSheet | undefined;
  * @csspart button - The button.
  * @csspart liked - The button, while the viewer likes the item.
  * @csspart pending - The button, while a tap could not be delivered yet.
+ * @csspart tapped - The button, while liked by a tap on it rather than before.
  * @csspart icon - The box of the icon.
  * @csspart count - The number.
  * @csspart message - The text that says why a tap was taken back or has to wait.

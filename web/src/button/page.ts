@@ -120,7 +120,7 @@ export class Page {
     } catch (cause) {
       this.#failed(entry, cause as LikesError);
     }
-    this.#forget();
+    if (entry.watchers.size === 0) this.#plan();
   }
 
   #failed(entry: Entry, error: LikesError): void {
