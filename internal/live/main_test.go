@@ -151,8 +151,8 @@ type page struct {
 	lastID string
 	retry  time.Duration
 
-	events, beats, snapshots int
-	faults                   []string
+	events, beats int
+	faults        []string
 
 	line  []byte
 	id    string

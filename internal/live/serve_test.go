@@ -2,7 +2,6 @@ package live
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,47 +144,6 @@ func TestStreamHead(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestBareStreams keep no goroutine, and notice that their peer has left.
-func TestBareStreams(t *testing.T) {
-	if !bareStreams {
-		t.Skip("streams have goroutines on this system")
-	}
-	s := newSource()
-	h, stop := startHub(t, testConfig(), s)
-	defer stop()
-	_, addr := serve(t, h)
-	conns := make([]net.Conn, 100)
-	for i := range conns {
-		conns[i] = dial(t, addr, 0)
-		request(t, conns[i], newPage(), "1")
-		readHead(t, bufio.NewReader(conns[i]))
-	}
-	eventually(t, "no handler is left", func() bool {
-		var all bytes.Buffer
-		_ = pprof.Lookup("goroutine").WriteTo(&all, 1)
-		return !strings.Contains(all.String(), "live.(*Hub).Stream") && !strings.Contains(all.String(), "net/http.(*conn).serve")
-	})
-	if n := value(h.metrics.clients[overSSE]); n != 100 {
-		t.Errorf("%v clients without a goroutine, want 100", n)
-	}
-	for _, c := range conns[:60] {
-		_ = c.Close()
-	}
-	for _, c := range conns[60:80] {
-		_ = c.(*net.TCPConn).SetLinger(0) // a reset instead of an end
-		_ = c.Close()
-	}
-	for _, c := range conns[80:90] {
-		_ = c.(*net.TCPConn).CloseWrite()
-	}
-	eventually(t, "the closed ones are gone", func() bool { return h.open() == 10 })
-	h.poller.mu.Lock()
-	defer h.poller.mu.Unlock()
-	if n := len(h.poller.sinks); n != 10 {
-		t.Errorf("%d connections polled, want 10", n)
-	}
-}
-
 // TestCutAtRandom is a browser whose connection breaks after any byte, again and
 // again, while numbers move.
 func TestCutAtRandom(t *testing.T) {
@@ -237,91 +194,6 @@ func TestCutAtRandom(t *testing.T) {
 	}
 }
 
-// TestStalledReaders have others see every change while some never read.
-func TestStalledReaders(t *testing.T) {
-	s := newSource()
-	cfg := testConfig()
-	cfg.SendBuffer, cfg.WriteTimeout = 1, 300*time.Millisecond
-	h, stop := startHub(t, cfg, s)
-	defer stop()
-	_, addr := serve(t, h)
-	ids := make([]string, 50)
-	for i := range ids {
-		ids[i] = strconv.Itoa(i)
-	}
-	for range 5 {
-		request(t, dial(t, addr, 1), newPage(), ids...)
-	}
-	slow := dial(t, addr, 1)
-	catching := newPage()
-	request(t, slow, catching, ids...)
-	good := make([]*reading, 10)
-	for i := range good {
-		good[i] = read(t, addr, 0, ids...)
-	}
-	count := int64(0)
-	for h.open() > len(good) { // every stalled one is dropped in the end
-		count++
-		for _, id := range ids {
-			s.set(id, count)
-		}
-		for _, g := range good {
-			eventually(t, "a reader is up to date", func() bool { return g.shows("49", count) })
-		}
-	}
-	if n := value(h.metrics.slow); n != 6 {
-		t.Errorf("%v clients dropped, want 6", n)
-	}
-	if value(h.metrics.skipped) == 0 {
-		t.Error("no frame was spared for the stalled ones")
-	}
-	late := read(t, addr, 0, ids...)
-	eventually(t, "a new stream works", func() bool { return late.shows("0", count) })
-}
-
-// TestSlowReaderGetsWholeFrames stops reading and goes on: what was cut short is
-// completed, and then the newest values come.
-func TestSlowReaderGetsWholeFrames(t *testing.T) {
-	s := newSource()
-	cfg := testConfig()
-	cfg.SendBuffer = 16 << 10
-	h, stop := startHub(t, cfg, s)
-	defer stop()
-	_, addr := serve(t, h)
-	ids := make([]string, 50)
-	for i := range ids {
-		ids[i] = strconv.Itoa(i)
-	}
-	c := dial(t, addr, 32<<10)
-	p := newPage()
-	request(t, c, p, ids...)
-	count := int64(0)
-	eventually(t, "the reader is too slow", func() bool {
-		count++
-		for _, id := range ids {
-			s.set(id, count)
-		}
-		return value(h.metrics.skipped) > 3
-	})
-	in := bufio.NewReader(c)
-	readHead(t, in)
-	for p.total["0"] != count {
-		line, err := in.ReadBytes('\n')
-		if err != nil {
-			t.Fatalf("%v; shows %v", err, p.total)
-		}
-		_, _ = p.Write(line)
-	}
-	want := map[string]int64{}
-	for _, id := range ids {
-		want[id] = count
-	}
-	p.mustShow(t, want)
-	if skipped := int64(p.events); skipped >= count {
-		t.Errorf("%d events for %d changes: none was left out", p.events, count)
-	}
-}
-
 // TestShutdown drains a server with 100 streams, one of which never reads.
 func TestShutdown(t *testing.T) {
 	s := newSource()
@@ -353,47 +225,76 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestPlainStreams serves a client over HTTP/2, whose connections are not taken over.
+// bound is a ResponseWriter whose connection cannot be taken over.
+type bound struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (b bound) FlushError() error                   { return b.control.Flush() }
+func (b bound) SetReadDeadline(at time.Time) error  { return b.control.SetReadDeadline(at) }
+func (b bound) SetWriteDeadline(at time.Time) error { return b.control.SetWriteDeadline(at) }
+
+// TestPlainStreams serves clients whose connections are not taken over, for longer
+// than a request may take.
 func TestPlainStreams(t *testing.T) {
-	s := newSource()
-	h, stop := startHub(t, testConfig(), s)
-	defer stop()
-	server := httptest.NewUnstartedServer(handler(h))
-	server.EnableHTTP2 = true
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
-	server.StartTLS()
-	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/stream?posts=1", nil)
-	if err != nil {
-		t.Fatal(err)
+	const most = 200 * time.Millisecond
+	for _, tt := range []struct {
+		name string
+		over func(*httptest.Server)
+	}{
+		{"HTTP/2", func(s *httptest.Server) {
+			s.EnableHTTP2 = true
+			s.StartTLS()
+		}},
+		{"HTTP/1.1", func(s *httptest.Server) {
+			next := s.Config.Handler
+			s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				next.ServeHTTP(bound{w, http.NewResponseController(w)}, r)
+			})
+			s.Start()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSource()
+			h, stop := startHub(t, testConfig(), s)
+			defer stop()
+			server := httptest.NewUnstartedServer(handler(h))
+			server.Config.ReadTimeout, server.Config.WriteTimeout = most, most
+			tt.over(server)
+			defer server.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/stream?posts=1", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := server.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if answer.Proto[:len(tt.name)] != tt.name || answer.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
+				t.Errorf("%s %v", answer.Proto, answer.Header)
+			}
+			follow := &reading{page: newPage(), ended: make(chan struct{})}
+			go func() {
+				defer close(follow.ended)
+				_, _ = io.Copy(follow, answer.Body)
+			}()
+			count := int64(0)
+			for start := time.Now(); time.Since(start) < 2*most; {
+				count++
+				s.set("1", count)
+				eventually(t, "a change is shown", func() bool { return follow.shows("1", count) })
+			}
+			if n := value(h.metrics.clients[overPlainSSE]); n != 1 {
+				t.Errorf("%v plain clients", n)
+			}
+			cancel()
+			<-follow.ended
+			eventually(t, "the stream has ended", func() bool { return h.open() == 0 })
+		})
 	}
-	answer, err := server.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	if answer.ProtoMajor != 2 || answer.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" {
-		t.Errorf("%s %v", answer.Proto, answer.Header)
-	}
-	follow := &reading{page: newPage(), ended: make(chan struct{})}
-	go func() {
-		defer close(follow.ended)
-		_, _ = io.Copy(follow, answer.Body)
-	}()
-	start := time.Now()
-	count := int64(0)
-	for time.Since(start) < 500*time.Millisecond { // longer than the timeouts of a request
-		count++
-		s.set("1", count)
-		eventually(t, "a change is shown", func() bool { return follow.shows("1", count) })
-	}
-	if n := value(h.metrics.clients[overPlainSSE]); n != 1 {
-		t.Errorf("%v plain clients", n)
-	}
-	cancel()
-	<-follow.ended
-	eventually(t, "the stream has ended", func() bool { return h.open() == 0 })
 }
 
 // opaque hides that a connection has a descriptor.
