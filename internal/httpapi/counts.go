@@ -46,6 +46,10 @@ func (a *api) postCounts(x *exchange, r *http.Request) error {
 	}
 	var liking []friends
 	if users != nil {
+		if !x.known {
+			// Up to 100,000 facts are looked up, which is too much for just anybody.
+			return refuse(missingToken, "asking which friends like an item needs a token")
+		}
 		if liking, err = a.friends(r, items, users); err != nil {
 			return err
 		}

@@ -143,7 +143,8 @@ func TestCountsBodyRefusals(t *testing.T) {
 			s.post(tokenOf("u1"), "/v1/likes/counts", body).problem(400, code)
 		}
 		s.post("", "/v1/likes/counts", many(100)).want(200, "")
-		s.post("", "/v1/likes/counts", users(1000)).want(200, "")
+		s.post("", "/v1/likes/counts", users(1000)).problem(401, "missing_token")
+		s.post(tokenOf("u1"), "/v1/likes/counts", users(1000)).want(200, "")
 		s.post("", "/v1/likes/counts?posts=1", many(1)).problem(400, "invalid_query")
 		if p := s.post("", "/v1/likes/counts", `{"items":[`+item+`,{"collection":"X","id":"1"}]}`).
 			problem(400, "invalid_request"); !strings.HasPrefix(p.Detail, "items[1]: ") {
@@ -158,14 +159,14 @@ func TestFriends(t *testing.T) {
 			s.put(user, "posts/1")
 		}
 		var page countsAnswer
-		s.post("", "/v1/likes/counts", `{"items":[{"collection":"posts","id":"1"},{"collection":"posts","id":"2"}],`+
+		s.post(tokenOf("v"), "/v1/likes/counts", `{"items":[{"collection":"posts","id":"1"},{"collection":"posts","id":"2"}],`+
 			`"friends":["x","<u5>","u3","u3","u1","y","u2"]}`).decodeInto(&page)
 		want := []*friends{{Count: 4, Sample: []like.User{"<u5>", "u3", "u1"}}, {Count: 0, Sample: []like.User{}}}
 		if d := cmp.Diff(want, []*friends{page.Counts[0].Friends, page.Counts[1].Friends}); d != "" {
 			t.Error(d)
 		}
-		s.post("", "/v1/likes/counts", `{"items":[{"collection":"posts","id":"2"}],"friends":[]}`).want(200,
-			`{"counts":[{"collection":"posts","id":"2","count":0,"display":"0","friends":{"count":0,"sample":[]}}]}`)
+		s.post(tokenOf("v"), "/v1/likes/counts", `{"items":[{"collection":"posts","id":"2"}],"friends":[]}`).want(200,
+			`{"counts":[{"collection":"posts","id":"2","count":0,"display":"0","liked_by_me":false,"friends":{"count":0,"sample":[]}}]}`)
 		s.post("", "/v1/posts/1/likers/among", `{"users":["x","u2","u2","u1"]}`).want(200, `{"count":2,"users":["u2","u1"]}`)
 		s.post("", "/v1/posts/1/likers/among", `{"users":[]}`).want(200, `{"count":0,"users":[]}`)
 	})

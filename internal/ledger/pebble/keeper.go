@@ -79,8 +79,11 @@ func (l *Ledger) unlikeChunk(ctx context.Context, cmds []like.Command) (int64, e
 		}
 		r := newRequest(append([]like.Command(nil), cmds...))
 		err := l.submit(ctx, r)
+		if err == nil {
+			return int64(r.changes), nil
+		}
 		if !errors.Is(err, like.ErrOverloaded) {
-			return int64(r.changes), err
+			return 0, err // the writer may still be at work on it
 		}
 		select {
 		case <-ctx.Done():
