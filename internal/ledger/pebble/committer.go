@@ -28,7 +28,7 @@ func (l *Ledger) runCommitter() {
 }
 
 func (l *Ledger) finish(group []*commit) {
-	l.syncing.Store(max(1, int64(time.Since(l.queue.start))))
+	l.syncing.Store(l.queue.clock())
 	err := l.makeDurable(group)
 	l.syncing.Store(0)
 	for _, c := range group {
@@ -99,14 +99,13 @@ func (l *Ledger) noteManifest(p manifestPrefix) {
 	}
 }
 
-// syncStalled reports whether the disk has not finished a sync for too long.
-func (l *Ledger) syncStalled() error {
-	began := l.syncing.Load()
-	if began == 0 {
-		return nil
-	}
-	if took := time.Since(l.queue.start) - time.Duration(began); took > l.cfg.QueueAge {
-		return fmt.Errorf("%w: the disk has not finished a sync for %v", like.ErrOverloaded, took.Round(time.Millisecond))
+// stalled reports whether the store has been at one piece of work for too long.
+func (l *Ledger) stalled() error {
+	for _, began := range []int64{l.writing.Load(), l.syncing.Load()} {
+		took := time.Since(l.queue.start) - time.Duration(began)
+		if began != 0 && took > l.cfg.QueueAge {
+			return fmt.Errorf("%w: the disk has not answered for %v", like.ErrOverloaded, took.Round(time.Millisecond))
+		}
 	}
 	return nil
 }

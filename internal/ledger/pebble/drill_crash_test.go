@@ -188,6 +188,33 @@ func TestDrillCrashEverywhere(t *testing.T) {
 	}
 }
 
+// TestDrillCrashReordersNames crashes where the engine moves its markers, often, on a
+// file system that keeps any of the new names and forgets any other.
+func TestDrillCrashReordersNames(t *testing.T) {
+	seed := drillSeed(t)
+	dir := path.Join(drillConfig(nil).Dir, engineDir)
+	s := newScript(newRand(seed), 20)
+	cr := &crasher{seed: seed, pick: func(_ int64, op errorfs.Op) bool {
+		return op.Path == dir && isSync(op) || strings.HasPrefix(path.Base(op.Path), "marker.")
+	}}
+	cr.each = func(c crash) error {
+		for range heavy(5, 200) {
+			c.keep = 50
+			c.disk = cr.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: c.keep, RNG: c.rng})
+			if err := recovered(s, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := crashRun(cr, s, nil); err != nil {
+		t.Error(err)
+	}
+	if cr.crashes.Load() < 10 {
+		t.Errorf("only %d operations on markers", cr.crashes.Load())
+	}
+}
+
 // TestDrillCrashInRecovery is drill 3: the machine crashes again while it recovers, three
 // times deep.
 func TestDrillCrashInRecovery(t *testing.T) {

@@ -106,15 +106,16 @@ func TestDrillDiskFullInFlush(t *testing.T) {
 	}
 }
 
-// stall is a disk whose log syncs block while it is on.
+// stall is a disk whose syncs of one kind of file block while it is on.
 type stall struct {
+	ext  string
 	on   atomic.Bool
 	hits atomic.Int64
 	gate chan struct{}
 }
 
 func (s *stall) hook(op errorfs.Op) error {
-	if s.on.Load() && path.Ext(op.Path) == ".log" && isSync(op) {
+	if s.on.Load() && path.Ext(op.Path) == s.ext && isSync(op) {
 		s.hits.Add(1)
 		<-s.gate
 	}
@@ -134,7 +135,7 @@ type answered struct {
 // was either acknowledged and is there, or refused and is not.
 func TestDrillDiskStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		disk := &stall{gate: make(chan struct{})}
+		disk := &stall{ext: logSuffix, gate: make(chan struct{})}
 		cfg := drillConfig(faultFS(vfs.NewCrashableMem(), disk.hook))
 		cfg.QueueLength, cfg.QueueAge = 5, time.Second
 		l, err := open(cfg)
@@ -234,34 +235,64 @@ func checkAnswered(t *testing.T, l *Ledger, item like.Item, calls []*answered) {
 	}
 }
 
-// TestDrillStalledAtRest is drill 8 with a single call: nothing is queued, and Ready
-// still tells that the disk does not answer.
+// TestDrillStalledAtRest is drill 8 with nothing in the queue: Ready still tells that the
+// disk does not answer, and new calls are refused. A stalled log holds back the first
+// answer, stalled tables fill the memtables first.
 func TestDrillStalledAtRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := &stall{gate: make(chan struct{})}
-		cfg := drillConfig(faultFS(vfs.NewCrashableMem(), disk.hook))
-		cfg.QueueAge = time.Second
-		l, err := open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		disk.on.Store(true)
-		cmd := like.Command{Item: like.Item{Collection: "posts", ID: "1"}, User: "u", Op: like.OpLike}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := l.Apply(t.Context(), cmd); err != nil {
-				t.Errorf("the stalled call: %v", err)
-			}
-		})
-		time.Sleep(time.Minute)
-		if err := l.Ready(t.Context()); !errors.Is(err, like.ErrOverloaded) {
-			t.Errorf("Ready: %v, want overloaded", err)
-		}
-		disk.on.Store(false)
-		close(disk.gate)
-		wg.Wait()
-		if err := errors.Join(l.Ready(t.Context()), l.Close()); err != nil {
-			t.Error(err)
+	for _, ext := range []string{logSuffix, ".sst"} {
+		t.Run(ext, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { stalledAtRest(t, ext) }) })
+	}
+}
+
+func stalledAtRest(t *testing.T, ext string) {
+	disk := &stall{ext: ext, gate: make(chan struct{})}
+	mem := vfs.NewCrashableMem()
+	cfg := drillConfig(faultFS(mem, disk.hook))
+	cfg.QueueAge = time.Second
+	l, err := open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.on.Store(true)
+	s := newScript(newRand(drillSeed(t)), 500)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.run(l, 1, func() bool { return !disk.on.Load() }, func(int) {}); err != nil {
+			t.Errorf("the stalled call: %v", err)
 		}
 	})
+	time.Sleep(time.Minute)
+	cmd := like.Command{Item: like.Item{Collection: "posts", ID: "1"}, User: "u", Op: like.OpLike}
+	if _, err := l.Apply(t.Context(), cmd); !errors.Is(err, like.ErrOverloaded) {
+		t.Errorf("a call in the stall: %v, want overloaded", err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, like.ErrOverloaded) {
+		t.Errorf("Ready in the stall: %v, want overloaded", err)
+	}
+	disk.on.Store(false)
+	close(disk.gate)
+	wg.Wait()
+	if disk.hits.Load() == 0 {
+		t.Error("no sync was stalled")
+	}
+	if err := errors.Join(l.Ready(t.Context()), l.Close()); err != nil {
+		t.Error(err)
+	}
+	at, err := reached(s, mem)
+	if err == nil {
+		err = s.verify(drillConfig(mem), at)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// reached returns after which call of the script a closed store ends.
+func reached(s *script, mem *vfs.MemFS) (int, error) {
+	l, err := open(drillConfig(mem))
+	if err != nil {
+		return 0, err
+	}
+	at, err := s.position(l)
+	return at, errors.Join(err, l.Close())
 }

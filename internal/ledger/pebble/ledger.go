@@ -26,7 +26,8 @@ type Ledger struct {
 
 	queue   *queue
 	commits chan *commit
-	syncing atomic.Int64 // when the committer began to sync, in ns as the queue counts; 0 at rest
+	writing atomic.Int64 // when the writer began its batch, in ns as the queue counts; 0 at rest
+	syncing atomic.Int64 // when the committer began to sync, likewise
 	changes ledger.Broadcast
 	repairs sync.Mutex // held from an audit's snapshot to its correction
 
@@ -87,7 +88,7 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
-	if err := errors.Join(l.queue.stalled(), l.syncStalled()); err != nil {
+	if err := errors.Join(l.queue.stalled(), l.stalled()); err != nil {
 		return err
 	}
 	return l.disk.check()

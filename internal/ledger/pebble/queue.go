@@ -87,6 +87,9 @@ func (q *queue) expired(r *request) error {
 	return nil
 }
 
+// clock returns the time since the queue was made, in ns, and never 0.
+func (q *queue) clock() int64 { return max(1, int64(time.Since(q.start))) }
+
 // stalled reports whether requests wait while the writer takes none.
 func (q *queue) stalled() error {
 	if q.length.Load() == 0 {

@@ -54,7 +54,7 @@ func (l *Ledger) submit(ctx context.Context, r *request) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
-	err := l.syncStalled()
+	err := l.stalled()
 	if err == nil {
 		err = l.queue.put(r)
 	}
@@ -93,7 +93,9 @@ func (w *writer) run() {
 	defer close(w.ledger.commits)
 	for first := range w.ledger.queue.requests {
 		c := &commit{requests: w.gather(first)}
+		w.ledger.writing.Store(w.ledger.queue.clock())
 		err := w.apply(c)
+		w.ledger.writing.Store(0)
 		if err != nil {
 			w.folder.abandon()
 			answer(c.requests, err)
