@@ -31,15 +31,17 @@ var layers = map[string][]string{
 	"internal/limit":   {like},
 	"internal/observe": {like},
 
+	"internal/console":   {like, ledger, "internal/hot", "internal/reconcile"},
 	"internal/counts":    {like, ledger},
+	"internal/hot":       {like, ledger},
 	"internal/live":      {like, ledger},
 	"internal/reconcile": {like, ledger},
 	"internal/transfer":  {like, ledger},
 
-	"internal/httpapi": {like, ledger, "internal/auth", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
+	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
-		like, ledger, store, "internal/auth", "internal/config", "internal/counts", "internal/httpapi",
-		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer",
+		like, ledger, store, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/hot", "internal/httpapi",
+		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
 		like, ledger, "internal/auth", "internal/config", "internal/limit", "internal/observe",
@@ -48,6 +50,7 @@ var layers = map[string][]string{
 
 	"client":              {},
 	"internal/houserules": {},
+	"web":                 {},
 	"bench/load":          {},
 	harness:               {},
 	"test/clockahead":     {"internal/config", "internal/observe", "internal/server"},
@@ -63,7 +66,8 @@ var forTests = []string{like, ledger, memory, suite, harness}
 // testsOf lists what the tests of a package may import besides: the client is
 // tested against the real API, and imports none of it.
 var testsOf = map[string][]string{
-	"client": {"internal/auth", "internal/counts", "internal/httpapi", "internal/live"},
+	"client":           {"internal/auth", "internal/counts", "internal/httpapi", "internal/live"},
+	"internal/httpapi": {"internal/hot"},
 }
 
 // standardOnly packages import nothing from outside the standard library.

@@ -10,14 +10,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"likewise/internal/auth"
+	"likewise/internal/console"
 	"likewise/internal/ledger"
 	"likewise/internal/like"
 )
 
 // AdminDeps are the parts that the admin API speaks for. All of them outlive it.
 type AdminDeps struct {
-	Keeper ledger.Keeper
-	Auth   Authenticator
+	Keeper  ledger.Keeper
+	Console *console.Console
+	Auth    Authenticator
 	// Checks tell, by name, whether the process and what it depends on can serve.
 	Checks     map[string]func(context.Context) error
 	Metrics    http.Handler // of GET /metrics
@@ -29,6 +31,7 @@ type AdminDeps struct {
 type admin struct {
 	*site
 	keeper   ledger.Keeper
+	console  *console.Console
 	checks   map[string]func(context.Context) error
 	scrape   http.Handler
 	document []byte
@@ -47,7 +50,7 @@ func NewAdmin(d AdminDeps) (http.Handler, error) {
 			cfg: DefaultConfig(), auth: d.Auth, log: d.Log.With("component", "admin"),
 			metrics: newMetrics(d.Registerer, "admin"),
 		},
-		keeper: d.Keeper, checks: d.Checks, scrape: d.Metrics, document: document,
+		keeper: d.Keeper, console: d.Console, checks: d.Checks, scrape: d.Metrics, document: document,
 	}
 	return a.handler(a.routes()), nil
 }
@@ -56,6 +59,7 @@ func (a *admin) routes() []route {
 	var (
 		system   = access{system: true}
 		operator = access{token: true, scope: auth.ScopeAdmin, endless: true}
+		look     = access{token: true, scope: auth.ScopeAdmin}
 	)
 	return []route{
 		{pattern: "GET /livez", access: system, serve: a.live},
@@ -68,6 +72,9 @@ func (a *admin) routes() []route {
 		{pattern: "POST /admin/v1/reconcile", access: operator, serve: a.reconcile},
 		{pattern: "GET /admin/v1/export", access: operator, serve: a.export},
 		{pattern: "POST /admin/v1/backup", access: operator, serve: a.backup},
+		{pattern: "GET /console/api/stats", access: look, serve: a.consoleStats},
+		{pattern: "GET /console/api/items/{collection}/{id}", access: look, serve: a.consoleItem},
+		{pattern: "GET /console/api/users/{user}", access: look, serve: a.consoleUser},
 	}
 }
 

@@ -20,12 +20,15 @@ import (
 	"go.uber.org/goleak"
 
 	"likewise/internal/auth"
+	"likewise/internal/console"
 	"likewise/internal/counts"
+	"likewise/internal/hot"
 	"likewise/internal/ledger"
 	"likewise/internal/ledger/memory"
 	"likewise/internal/like"
 	"likewise/internal/limit"
 	"likewise/internal/live"
+	"likewise/internal/reconcile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,8 +97,10 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	if s.public, err = New(o.cfg, o.deps); err != nil {
 		t.Fatal(err)
 	}
+	keeper := reconcile.New(s.faults, reconcile.DefaultConfig(), s.registry, o.deps.Log)
 	s.admin, err = NewAdmin(AdminDeps{
-		Keeper: s.faults, Auth: fakeAuth{}, Log: o.deps.Log, Registerer: s.registry,
+		Keeper: keeper, Console: console.New(console.Deps{Ledger: s.faults, Metrics: s.registry, Hot: hot.New(o.deps.Log), Audits: keeper}),
+		Auth: fakeAuth{}, Log: o.deps.Log, Registerer: s.registry,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 			_, _ = io.WriteString(w, "up 1\n")

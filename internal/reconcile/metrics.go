@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -38,7 +36,7 @@ func newMetrics(reg prometheus.Registerer) metrics {
 	}
 }
 
-func (m *metrics) completed(begin time.Time) {
-	m.finished.SetToCurrentTime()
-	m.duration.Set(time.Since(begin).Seconds())
+func (m *metrics) completed(run Run) {
+	m.finished.Set(float64(run.Ended.UnixMilli()) / 1000)
+	m.duration.Set(run.Took.Seconds())
 }

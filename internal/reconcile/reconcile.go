@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -60,6 +62,34 @@ type Reconciler struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics metrics
+
+	mu   sync.Mutex
+	runs []Run // guarded by mu
+}
+
+// Run is an audit of everything that came to its end.
+type Run struct {
+	Ended                    time.Time
+	Took                     time.Duration
+	Items, Drifted, Repaired int
+}
+
+// maxRuns is how many of the last runs are remembered.
+const maxRuns = 20
+
+// Runs returns the last audits of everything, at most 20, the oldest first.
+func (r *Reconciler) Runs() []Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.runs)
+}
+
+// finished remembers a run.
+func (r *Reconciler) finished(run Run) {
+	r.metrics.completed(run)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = append(r.runs[max(0, len(r.runs)-maxRuns+1):], run)
 }
 
 var _ ledger.Keeper = (*Reconciler)(nil)
@@ -87,7 +117,7 @@ func (r *Reconciler) Audit(ctx context.Context, item like.Item, repair bool) (le
 // element is an error that wraps [like.ErrCorrupt]; what remains is untouched.
 func (r *Reconciler) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Audit, error] {
 	return func(yield func(ledger.Audit, error) bool) {
-		begin, repaired := time.Now(), 0
+		begin, run := time.Now(), Run{}
 		pace := pacer{share: r.cfg.Share}
 		pace.resume()
 		for a, err := range r.Keeper.AuditAll(ctx, repair) {
@@ -98,17 +128,26 @@ func (r *Reconciler) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger
 			if !yield(a, err) || err != nil {
 				return
 			}
-			if a.Repaired {
-				repaired++
-			}
-			if repaired >= r.cfg.MaxRepairs {
+			run.add(a)
+			if run.Repaired >= r.cfg.MaxRepairs {
 				yield(ledger.Audit{}, fmt.Errorf("%w: stopped after correcting %d items: so much drift needs a person to look; "+
-					"a dry run lists the rest without changing it", like.ErrCorrupt, repaired))
+					"a dry run lists the rest without changing it", like.ErrCorrupt, run.Repaired))
 				return
 			}
 			pace.resume()
 		}
-		r.metrics.completed(begin)
+		run.Ended, run.Took = time.Now(), time.Since(begin)
+		r.finished(run)
+	}
+}
+
+func (run *Run) add(a ledger.Audit) {
+	run.Items++
+	if a.Drift() {
+		run.Drifted++
+	}
+	if a.Repaired {
+		run.Repaired++
 	}
 }
 

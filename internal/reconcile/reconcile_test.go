@@ -210,3 +210,24 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+func TestRunsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &fakeKeeper{audits: []ledger.Audit{sound("a"), broken("b")}, each: time.Second}
+		r := newReconciler(k, func(c *Config) { c.Share = 1 })
+		for range maxRuns + 5 {
+			if _, err := collect(r.AuditAll(t.Context(), true)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.audits, k.fail = nil, like.ErrUnavailable
+		if _, err := collect(r.AuditAll(t.Context(), true)); err == nil {
+			t.Fatal("an audit that failed came to its end")
+		}
+		runs := r.Runs()
+		want := Run{Ended: time.Now(), Took: 2 * time.Second, Items: 2, Drifted: 1, Repaired: 1}
+		if len(runs) != maxRuns || runs[maxRuns-1] != want || !runs[0].Ended.Before(want.Ended) {
+			t.Errorf("%d runs, the last %+v, want %+v", len(runs), runs[len(runs)-1], want)
+		}
+	})
+}

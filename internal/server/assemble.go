@@ -3,13 +3,16 @@ package server
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"likewise/internal/auth"
 	"likewise/internal/config"
+	"likewise/internal/console"
 	"likewise/internal/counts"
+	"likewise/internal/hot"
 	"likewise/internal/httpapi"
 	"likewise/internal/ledger"
 	"likewise/internal/like"
@@ -17,6 +20,7 @@ import (
 	"likewise/internal/live"
 	"likewise/internal/observe"
 	"likewise/internal/reconcile"
+	"likewise/web"
 )
 
 // assemble makes every part of the server and connects them. What it opened until
@@ -46,25 +50,13 @@ func (s *Server) assemble(ctx context.Context, cfg config.Config, o Options) err
 		return err
 	}
 	s.cleanup = append(s.cleanup, func() error { return tracer.Shutdown(context.WithoutCancel(ctx)) })
-	return s.connect(cfg, keys, facts, tracer)
+	return s.connect(cfg, o, keys, facts, tracer)
 }
 
 // connect makes the parts between the listeners and the ledger. Nothing of it has
 // to be released.
-func (s *Server) connect(cfg config.Config, keys keys, facts ledger.Ledger, tracer *observe.Tracer) error {
+func (s *Server) connect(cfg config.Config, o Options, keys keys, facts ledger.Ledger, tracer *observe.Tracer) error {
 	verifier, err := auth.New(keys.auth, s.log)
-	if err != nil {
-		return err
-	}
-	cursors, err := like.NewCursors(keys.cursor)
-	if err != nil {
-		return err
-	}
-	users, err := limit.NewLocal(userLimit(cfg))
-	if err != nil {
-		return err
-	}
-	addresses, err := limit.NewLocal(addressLimit(cfg))
 	if err != nil {
 		return err
 	}
@@ -72,35 +64,67 @@ func (s *Server) connect(cfg config.Config, keys keys, facts ledger.Ledger, trac
 	if s.streams, err = live.New(liveConfig(cfg), facts, s.log, s.registry); err != nil {
 		return err
 	}
-	keeper := reconcile.New(facts, auditConfig(cfg), s.registry, s.log)
-	api, err := httpapi.New(apiConfig(cfg), httpapi.Deps{
-		Ledger: facts, Counts: totals, Live: s.streams, Auth: verifier, Cursors: cursors,
-		UserLimit: users, AddressLimit: addresses, Log: s.log, Registerer: s.registry,
-	})
-	if err != nil {
-		return err
-	}
-	operators, err := httpapi.NewAdmin(httpapi.AdminDeps{
-		Keeper: keeper, Auth: verifier, Log: s.log, Registerer: s.registry,
-		Checks: map[string]func(context.Context) error{
-			"server": func(context.Context) error { return s.stopping() },
-			"ledger": facts.Ready,
-			"tokens": func(context.Context) error { return verifier.Ready() },
-		},
-		Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
-	})
-	if err != nil {
-		return err
-	}
-	s.public.handle(s.lastAnswers(tracer.Wrap(api)), cfg.Limits, s.log)
-	s.public.http.WriteTimeout = publicWriteTimeout
-	s.admin.handle(withProfiles(cfg.Pprof, operators), cfg.Limits, s.log)
-	s.registry.MustRegister(newConnectionsCollector(s.public.listener))
 	s.background = []part{
 		{"counts", func(ctx context.Context) error { return totals.Run(ctx, facts) }},
 		{"streams", func(ctx context.Context) error { return s.streams.Run(ctx, facts) }},
 		{"token keys", verifier.Run},
-		{"background audit", keeper.Run},
 	}
+	api, err := s.publicAPI(cfg, keys, facts, totals, verifier)
+	if err != nil {
+		return err
+	}
+	operators, err := s.adminAPI(cfg, o, facts, verifier)
+	if err != nil {
+		return err
+	}
+	s.public.handle(s.lastAnswers(withPages(tracer.Wrap(api), web.Button())), cfg.Limits, s.log)
+	s.public.http.WriteTimeout = publicWriteTimeout
+	s.admin.handle(withProfiles(cfg.Pprof, withPages(operators, web.Console())), cfg.Limits, s.log)
+	s.registry.MustRegister(newConnectionsCollector(s.public.listener))
 	return nil
+}
+
+// publicAPI makes what users speak to.
+func (s *Server) publicAPI(
+	cfg config.Config, keys keys, facts ledger.Ledger, totals *counts.Counts, verifier *auth.Verifier,
+) (http.Handler, error) {
+	cursors, err := like.NewCursors(keys.cursor)
+	if err != nil {
+		return nil, err
+	}
+	users, err := limit.NewLocal(userLimit(cfg))
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := limit.NewLocal(addressLimit(cfg))
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.New(apiConfig(cfg), httpapi.Deps{
+		Ledger: facts, Counts: totals, Live: s.streams, Auth: verifier, Cursors: cursors,
+		UserLimit: users, AddressLimit: addresses, Log: s.log, Registerer: s.registry,
+	})
+}
+
+// adminAPI makes what operators speak to, and the parts that only they need.
+func (s *Server) adminAPI(cfg config.Config, o Options, facts ledger.Ledger, verifier *auth.Verifier) (http.Handler, error) {
+	keeper := reconcile.New(facts, auditConfig(cfg), s.registry, s.log)
+	hottest := hot.New(s.log)
+	s.background = append(
+		s.background,
+		part{"background audit", keeper.Run},
+		part{"hot items", func(ctx context.Context) error { return hottest.Run(ctx, facts) }},
+	)
+	checks := map[string]func(context.Context) error{
+		"server": func(context.Context) error { return s.stopping() },
+		"ledger": facts.Ready,
+		"tokens": func(context.Context) error { return verifier.Ready() },
+	}
+	return httpapi.NewAdmin(httpapi.AdminDeps{
+		Keeper: keeper, Auth: verifier, Log: s.log, Registerer: s.registry, Checks: checks,
+		Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		Console: console.New(console.Deps{
+			Version: o.Build.Version, Metrics: s.registry, Ledger: facts, Hot: hottest, Audits: keeper, Checks: checks,
+		}),
+	})
 }
