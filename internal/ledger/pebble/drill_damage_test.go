@@ -231,16 +231,7 @@ func TestDrillFlippedBit(t *testing.T) {
 					file = tables[r.IntN(len(tables))]
 				}
 				disk := tt.image.copy()
-				bit := 0
-				err := edit(disk, file, func(data []byte) []byte {
-					if len(data) == 0 {
-						return data // a table that was just being made
-					}
-					from, to := int(tt.from*float64(len(data))), int(tt.to*float64(len(data)))
-					bit = from*8 + r.IntN((to-from)*8)
-					data[bit/8] ^= 1 << (bit % 8)
-					return data
-				})
+				bit, err := flip(r, disk, file, tt.from, tt.to)
 				if err != nil {
 					return err
 				}
@@ -260,4 +251,18 @@ func TestDrillFlippedBit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// flip flips one bit in a part of a file.
+func flip(r *rand.Rand, disk vfs.FS, file string, from, to float64) (bit int, err error) {
+	err = edit(disk, file, func(data []byte) []byte {
+		if len(data) == 0 {
+			return data // a table that was just being made
+		}
+		first, end := int(from*float64(len(data))), int(to*float64(len(data)))
+		bit = first*8 + r.IntN((end-first)*8)
+		data[bit/8] ^= 1 << (bit % 8)
+		return data
+	})
+	return bit, err
 }

@@ -48,6 +48,7 @@ func open(cfg Config) (*Ledger, error) {
 		commits:       make(chan *commit, commitDepth),
 		manifestMoved: make(chan struct{}, 1),
 	}
+	l.manifest.Store(&manifestPrefix{})
 	l.calls.init()
 	l.queue = newQueue(cfg.QueueLength, cfg.QueueAge)
 	l.disk = newDiskGuard(cfg)
