@@ -178,7 +178,7 @@ func TestDrillDiskStall(t *testing.T) {
 			t.Errorf("a caller that left got %+v, want its own cause", first)
 		}
 		var full *answered
-		for _, user := range strings.SplitSeq("abcdefghijklmnopqrstuvwxyz", "") {
+		for user := range strings.SplitSeq("abcdefghijklmnopqrstuvwxyz", "") {
 			if full = call(t.Context(), user); full.done {
 				break
 			}
