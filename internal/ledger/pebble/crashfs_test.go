@@ -65,7 +65,7 @@ func (c *crashFS) OpenReadWrite(name string, cat vfs.DiskWriteCategory, opts ...
 func (c *crashFS) OpenDir(name string) (vfs.File, error) { return c.wrap(c.MemFS.OpenDir(name)) }
 
 func (c *crashFS) ReuseForWrite(old, name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
-	return c.wrap(c.MemFS.ReuseForWrite(old, name, cat))
+	return c.wrap(recycleFS{c.MemFS}.ReuseForWrite(old, name, cat))
 }
 
 type crashFile struct {

@@ -67,7 +67,18 @@ func drillConfig(fs vfs.FS) Config {
 // faultFS returns mem behind a hook that sees every operation before it is done,
 // and may fail it.
 func faultFS(mem *vfs.MemFS, hook func(op errorfs.Op) error) vfs.FS {
-	return errorfs.Wrap(mem, errorfs.InjectorFunc(hook))
+	return errorfs.Wrap(recycleFS{mem}, errorfs.InjectorFunc(hook))
+}
+
+// recycleFS recycles a file in two steps. The memory file system's own way locks twice,
+// and hangs for good when a crash copies the disk in between.
+type recycleFS struct{ *vfs.MemFS }
+
+func (f recycleFS) ReuseForWrite(old, name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Rename(old, name); err != nil {
+		return nil, err
+	}
+	return f.OpenReadWrite(name, cat)
 }
 
 // eachPoint calls drill for 0 to n-1, on as many goroutines as there are processors,
