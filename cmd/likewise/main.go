@@ -32,13 +32,13 @@ func newRoot() *cobra.Command {
 		Short: "The backend of a like button",
 		Long: "likewise counts likes exactly, answers fast, and keeps both through crashes.\n" +
 			"`likewise serve` is all it takes; the other commands help to operate it.",
-		Example:           "  likewise serve\n  likewise token alice\n  likewise import likes.ndjson.gz",
+		Example:           "  likewise demo\n  likewise serve\n  likewise token alice\n  likewise import likes.ndjson.gz",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.AddCommand(
-		serveCommand(), tokenCommand(), importCommand(), exportCommand(), reconcileCommand(),
+		serveCommand(), demoCommand(), tokenCommand(), importCommand(), exportCommand(), reconcileCommand(),
 		backupCommand(), restoreCommand(), eraseUserCommand(), removeItemCommand(),
 		healthcheckCommand(), configCommand(), versionCommand(),
 	)

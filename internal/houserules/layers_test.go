@@ -33,6 +33,7 @@ var layers = map[string][]string{
 
 	"internal/console":   {like, ledger, "internal/hot", "internal/reconcile"},
 	"internal/counts":    {like, ledger},
+	"internal/demo":      {like, ledger, "internal/limit", "web"},
 	"internal/hot":       {like, ledger},
 	"internal/live":      {like, ledger},
 	"internal/reconcile": {like, ledger},
@@ -40,11 +41,11 @@ var layers = map[string][]string{
 
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
-		like, ledger, store, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/hot", "internal/httpapi",
+		like, ledger, store, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
 		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
-		like, ledger, "internal/auth", "internal/config", "internal/limit", "internal/observe",
+		like, ledger, "internal/auth", "internal/config", "internal/demo", "internal/limit", "internal/observe",
 		"internal/reconcile", "internal/server", "internal/transfer",
 	},
 

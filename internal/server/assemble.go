@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
@@ -12,6 +13,7 @@ import (
 	"likewise/internal/config"
 	"likewise/internal/console"
 	"likewise/internal/counts"
+	"likewise/internal/demo"
 	"likewise/internal/hot"
 	"likewise/internal/httpapi"
 	"likewise/internal/ledger"
@@ -77,11 +79,39 @@ func (s *Server) connect(cfg config.Config, o Options, keys keys, facts ledger.L
 	if err != nil {
 		return err
 	}
-	s.public.handle(s.lastAnswers(withPages(tracer.Wrap(api), web.Button())), cfg.Limits, s.log)
+	public := []pages{web.Button()}
+	if o.Demo != nil {
+		d, err := s.demo(*o.Demo, keys, facts, verifier)
+		if err != nil {
+			return err
+		}
+		public = append(public, d)
+	}
+	s.public.handle(s.lastAnswers(withPages(tracer.Wrap(api), public...)), cfg.Limits, s.log)
 	s.public.http.WriteTimeout = publicWriteTimeout
 	s.admin.handle(withProfiles(cfg.Pprof, withPages(operators, web.Console())), cfg.Limits, s.log)
 	s.registry.MustRegister(newConnectionsCollector(s.public.listener))
 	return nil
+}
+
+// demo makes the demo, whose visitors have tokens of this server.
+func (s *Server) demo(cfg demo.Config, keys keys, facts ledger.Ledger, verifier *auth.Verifier) (*demo.Demo, error) {
+	visitors, err := limit.NewLocal(limit.Config{Rate: 5, Burst: 50, MaxKeys: 1 << 12})
+	if err != nil {
+		return nil, err
+	}
+	d, err := demo.New(cfg, demo.Deps{
+		Ledger: facts, Limit: visitors, Log: s.log,
+		Sign: func(user like.User, ttl time.Duration) (string, error) { return auth.Sign(keys.auth, user, nil, ttl) },
+		Verify: func(ctx context.Context, token string) (like.User, error) {
+			identity, err := verifier.Verify(ctx, token)
+			return identity.User, err
+		},
+	})
+	if err == nil {
+		s.background = append(s.background, part{"demo", d.Run})
+	}
+	return d, err
 }
 
 // publicAPI makes what users speak to.

@@ -30,3 +30,11 @@ func (s *Server) Greet(w io.Writer, cfg config.Config, program string) {
 	}
 	fmt.Fprintf(w, "  curl -X PUT -H \"Authorization: Bearer $TOKEN\" %s/v1/posts/42/like\n\nCtrl-C stops it.\n\n", api)
 }
+
+// GreetDemo is Greet for a demo.
+func (s *Server) GreetDemo(w io.Writer, cfg config.Config, program string) {
+	public, admin := s.Addresses()
+	fmt.Fprintf(w, "The likewise demo is running. Its likes are thrown away when it stops.\n\n  page     %s/\n  console  %s/console/\n\n"+
+		"The console asks for a token:\n\n  %s token operator --scope likes:admin --data-dir %s\n\nCtrl-C stops it.\n\n",
+		localURL(public), localURL(admin), program, cfg.DataDir)
+}

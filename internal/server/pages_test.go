@@ -1,11 +1,14 @@
 package server
 
 import (
+	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
 
 	"likewise/internal/auth"
+	"likewise/internal/demo"
 )
 
 func TestPages(t *testing.T) {
@@ -53,5 +56,29 @@ func TestConsoleKnowsTheMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		found = strings.Contains(text, `"hot":[{"collection":"posts","id":"1"`)
+	}
+}
+
+func TestDemo(t *testing.T) {
+	o := testOptions()
+	crowd := demo.DefaultConfig()
+	o.Demo = &crowd
+	cfg := testConfig(t)
+	r := start(t, cfg, o)
+	r.want(200, "This is a demo.", "GET", r.api+"/", "", "")
+	_, text, err := r.call("GET", r.api+"/demo/token", "", "")
+	var visitor struct{ Token, User string }
+	if err := errors.Join(err, json.Unmarshal([]byte(text), &visitor)); err != nil {
+		t.Fatal(err)
+	}
+	r.want(200, `"liked":true`, "PUT", r.api+"/v1/posts/1/like", visitor.Token, "")
+	r.want(200, `"posts","id":"1"`, "GET", r.api+"/v1/me/likes", visitor.Token, "")
+	r.want(403, "missing_scope", "GET", r.admin+"/console/api/stats", visitor.Token, "")
+	var out strings.Builder
+	r.GreetDemo(&out, cfg, "likewise")
+	for _, part := range []string{r.api + "/\n", r.admin + "/console/", "likewise token operator --scope likes:admin --data-dir " + cfg.DataDir} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("the greeting does not say %q:\n%s", part, out.String())
+		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"likewise/internal/config"
+	"likewise/internal/demo"
 	"likewise/internal/live"
 	"likewise/internal/observe"
 )
@@ -45,6 +46,9 @@ type Options struct {
 	Build observe.Build
 	// Now is the wall clock of the ledger; nil is the real one.
 	Now func() time.Time
+	// Demo adds a page, a crowd and visitors for a store that is thrown away; nil
+	// for a server.
+	Demo *demo.Config
 }
 
 // Server is an assembled server. Its owner calls Run or Close.
