@@ -23,17 +23,19 @@ type Deps struct {
 	Version string
 	Metrics prometheus.Gatherer
 	Ledger  ledger.Reader
-	Hot     interface{ Top(n int) []hot.Item }
-	Audits  interface{ Runs() []reconcile.Run }
+	// Likes returns how many likes are in the store; nil where nobody knows.
+	Likes  func() int64
+	Hot    interface{ Top(n int) []hot.Item }
+	Audits interface{ Runs() []reconcile.Run }
 	// Checks tell, by name, whether the process and what it depends on can serve.
 	Checks map[string]func(context.Context) error
 }
 
 // Console is the operator's view. It is safe for concurrent use.
 type Console struct {
-	d      Deps
-	began  time.Time
-	writes window
+	d                 Deps
+	began             time.Time
+	requests, commits window
 }
 
 // New returns a console and starts nothing.
@@ -107,9 +109,9 @@ func (c *Console) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, err
 	}
 	now := time.Now()
-	p50, p99 := c.writes.quantiles(now, m.histogram(writeSeconds, isWrite))
+	p50, p99 := c.latency(now, m)
 	return Stats{
-		Time: stamp(now), Version: c.d.Version, UptimeS: now.Sub(c.began).Seconds(), Likes: -1,
+		Time: stamp(now), Version: c.d.Version, UptimeS: now.Sub(c.began).Seconds(), Likes: c.likes(),
 		Commands: m.sum("likewise_commands_total"), Refused: m.sum("likewise_http_requests_total", isRefusal),
 		Commits:    m.sum("likewise_commits_total"),
 		WriteP50MS: 1000 * p50, WriteP99MS: 1000 * p99,
@@ -125,6 +127,24 @@ func (c *Console) Stats(ctx context.Context) (Stats, error) {
 		Hot: c.hot(), Audits: c.audits(), Ready: c.ready(ctx),
 		DiskFree: m.sum("likewise_disk_free_bytes"),
 	}, nil
+}
+
+// latency estimates how long likes and unlikes take to be answered, or, where none
+// came over HTTP lately, the commits that make them durable.
+func (c *Console) latency(now time.Time, m figures) (p50, p99 float64) {
+	requests := c.requests.recent(now, m.histogram(requestSeconds, isWrite))
+	commits := c.commits.recent(now, m.histogram(commitSeconds))
+	if observations(requests) == 0 {
+		requests = commits
+	}
+	return quantile(0.5, requests), quantile(0.99, requests)
+}
+
+func (c *Console) likes() int64 {
+	if c.d.Likes == nil {
+		return -1
+	}
+	return c.d.Likes()
 }
 
 func (c *Console) hot() []HotItem {

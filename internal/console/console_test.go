@@ -66,7 +66,7 @@ func TestStats(t *testing.T) {
 		counter("likewise_live_clients", 8, "transport", "websocket")
 		counter("likewise_queue_age_seconds", 0.25)
 		counter("likewise_drift_found_total", 2)
-		seconds := promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{Name: writeSeconds, Buckets: []float64{.002, .004}}, []string{"route"})
+		seconds := promauto.With(reg).NewHistogramVec(prometheus.HistogramOpts{Name: requestSeconds, Buckets: []float64{.002, .004}}, []string{"route"})
 		seconds.WithLabelValues("PUT /v1/{collection}/{id}/like").Observe(.003)
 		seconds.WithLabelValues("DELETE /v1/{collection}/{id}/like").Observe(.001)
 		seconds.WithLabelValues("GET /v1/{collection}/{id}/like").Observe(10)
@@ -90,6 +90,15 @@ func TestStats(t *testing.T) {
 		}
 		if got.WriteP99MS < 3.9 || got.WriteP99MS > 4 {
 			t.Errorf("p99 %v ms", got.WriteP99MS)
+		}
+
+		// Where nobody writes over HTTP, commits tell.
+		commits := promauto.With(reg).NewHistogram(prometheus.HistogramOpts{Name: commitSeconds, Buckets: []float64{.01, .02}})
+		commits.Observe(.015)
+		c.d.Likes = func() int64 { return 5 }
+		time.Sleep(time.Second)
+		if got, err = c.Stats(t.Context()); err != nil || got.WriteP50MS != 15 || got.Likes != 5 {
+			t.Errorf("%+v, %v", got, err)
 		}
 	})
 }

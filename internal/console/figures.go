@@ -54,7 +54,10 @@ func (m figures) sum(name string, conditions ...condition) (sum float64) {
 	return sum
 }
 
-const writeSeconds = "likewise_http_request_seconds"
+const (
+	requestSeconds = "likewise_http_request_seconds"
+	commitSeconds  = "likewise_commit_wait_seconds"
+)
 
 // isWrite is the routes of likes and unlikes.
 func isWrite(labels map[string]string) bool {
@@ -90,13 +93,22 @@ func (m figures) histogram(name string, conditions ...condition) (sum []bucket) 
 	return sum
 }
 
+// observations is how many there are in all.
+func observations(buckets []bucket) float64 {
+	if len(buckets) == 0 {
+		return 0
+	}
+	return buckets[len(buckets)-1].count
+}
+
 // quantile estimates the value below which a share q of the observations lies, as
 // if those of one bucket were spread evenly. It is 0 without an observation.
 func quantile(q float64, buckets []bucket) float64 {
-	if len(buckets) == 0 || buckets[len(buckets)-1].count == 0 {
+	all := observations(buckets)
+	if all == 0 {
 		return 0
 	}
-	rank := q * buckets[len(buckets)-1].count
+	rank := q * all
 	i, _ := slices.BinarySearchFunc(buckets, rank, func(b bucket, rank float64) int {
 		if b.count < rank {
 			return -1
@@ -130,9 +142,9 @@ type look struct {
 	buckets []bucket
 }
 
-// quantiles estimates the median and the 99th percentile of what was observed since
-// the oldest look of the last ten seconds; without one, since the process started.
-func (w *window) quantiles(now time.Time, buckets []bucket) (p50, p99 float64) {
+// recent returns what was observed since the oldest look of the last ten seconds;
+// without one, since the process started.
+func (w *window) recent(now time.Time, buckets []bucket) []bucket {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.looks = slices.DeleteFunc(w.looks, func(l look) bool { return now.Sub(l.at) > windowLength })
@@ -145,5 +157,5 @@ func (w *window) quantiles(now time.Time, buckets []bucket) (p50, p99 float64) {
 	if len(w.looks) == 0 || now.Sub(w.looks[len(w.looks)-1].at) >= windowStep {
 		w.looks = append(w.looks, look{now, buckets})
 	}
-	return quantile(0.5, recent), quantile(0.99, recent)
+	return recent
 }

@@ -47,7 +47,7 @@ func TestWindow(t *testing.T) {
 		var w window
 		look := func(want float64, values ...float64) {
 			t.Helper()
-			if p50, _ := w.quantiles(time.Now(), histogramOf(values...)); p50 != want {
+			if p50 := quantile(0.5, w.recent(time.Now(), histogramOf(values...))); p50 != want {
 				t.Errorf("after %d values: median %v, want %v", len(values), p50, want)
 			}
 		}

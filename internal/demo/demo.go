@@ -92,6 +92,9 @@ func (m *Demo) Paths() []string {
 // ServeHTTP implements [http.Handler].
 func (m *Demo) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHTTP(w, r) }
 
+// Likes returns how many likes are in the store.
+func (m *Demo) Likes() int64 { return m.likes.Load() }
+
 // Run keeps the crowd going until ctx is done, and then returns nil.
 func (m *Demo) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
@@ -189,7 +192,7 @@ func (m *Demo) showCrowd(w http.ResponseWriter, _ *http.Request) {
 		Rate  float64 `json:"rate"`
 		Max   float64 `json:"max"`
 		Likes int64   `json:"likes_total"`
-	}{m.crowd.perSecond(), m.cfg.MaxRate, m.likes.Load()})
+	}{m.crowd.perSecond(), m.cfg.MaxRate, m.Likes()})
 }
 
 func (m *Demo) setCrowd(w http.ResponseWriter, r *http.Request) {

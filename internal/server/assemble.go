@@ -75,17 +75,18 @@ func (s *Server) connect(cfg config.Config, o Options, keys keys, facts ledger.L
 	if err != nil {
 		return err
 	}
-	operators, err := s.adminAPI(cfg, o, facts, verifier)
-	if err != nil {
-		return err
-	}
 	public := []pages{web.Button()}
+	var likes func() int64
 	if o.Demo != nil {
 		d, err := s.demo(*o.Demo, keys, facts, verifier)
 		if err != nil {
 			return err
 		}
-		public = append(public, d)
+		public, likes = append(public, d), d.Likes
+	}
+	operators, err := s.adminAPI(cfg, o, facts, likes, verifier)
+	if err != nil {
+		return err
 	}
 	s.public.handle(s.lastAnswers(withPages(tracer.Wrap(api), public...)), cfg.Limits, s.log)
 	s.public.http.WriteTimeout = publicWriteTimeout
@@ -137,7 +138,10 @@ func (s *Server) publicAPI(
 }
 
 // adminAPI makes what operators speak to, and the parts that only they need.
-func (s *Server) adminAPI(cfg config.Config, o Options, facts ledger.Ledger, verifier *auth.Verifier) (http.Handler, error) {
+// likes tells how many likes there are, where that is known.
+func (s *Server) adminAPI(
+	cfg config.Config, o Options, facts ledger.Ledger, likes func() int64, verifier *auth.Verifier,
+) (http.Handler, error) {
 	keeper := reconcile.New(facts, auditConfig(cfg), s.registry, s.log)
 	hottest := hot.New(s.log)
 	s.background = append(
@@ -154,7 +158,7 @@ func (s *Server) adminAPI(cfg config.Config, o Options, facts ledger.Ledger, ver
 		Keeper: keeper, Auth: verifier, Log: s.log, Registerer: s.registry, Checks: checks,
 		Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
 		Console: console.New(console.Deps{
-			Version: o.Build.Version, Metrics: s.registry, Ledger: facts, Hot: hottest, Audits: keeper, Checks: checks,
+			Version: o.Build.Version, Metrics: s.registry, Ledger: facts, Likes: likes, Hot: hottest, Audits: keeper, Checks: checks,
 		}),
 	})
 }

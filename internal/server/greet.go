@@ -18,7 +18,7 @@ func (s *Server) Greet(w io.Writer, cfg config.Config, program string) {
 	if err != nil {
 		dir = cfg.DataDir
 	}
-	fmt.Fprintf(w, "likewise is serving.\n\n  API    %s\n  admin  %s  (/metrics, /readyz)\n  data   %s\n\n", api, operators, dir)
+	fmt.Fprintf(w, "likewise is serving.\n\n  API    %s\n  admin  %s  (/console/, /metrics, /readyz)\n  data   %s\n\n", api, operators, dir)
 	if key := cmp.Or(cfg.JWT.SecretFile, cfg.JWKS); key != "" {
 		fmt.Fprintf(w, "Tokens are checked with %s. With one in $TOKEN, like something:\n\n", key)
 	} else {
