@@ -220,7 +220,7 @@ describe("without a connection", () => {
     tap(element);
     await pass();
     expect([element.liked, element.count, element.pending, message(element)]).toEqual([true, 11, true, "Waiting for the connection…"]);
-    expect(inner(element).getAttribute("part")).toBe("button liked pending tapped");
+    expect(inner(element).parentElement!.getAttribute("part")).toBe("button liked pending tapped");
     await pass(500 + 1000 + 2000);
     expect(server.writes()).toEqual(Array(4).fill("PUT /v1/posts/1/like"));
     expect([element.liked, element.count, element.pending, message(element)]).toEqual([true, 11, false, ""]);

@@ -46,10 +46,10 @@ let sheet: CSSStyleSheet | undefined;
  *
  * @tagname like-button
  * @slot icon - Replaces the heart; use `currentColor`.
- * @csspart button - The button.
- * @csspart liked - The button, while the viewer likes the item.
- * @csspart pending - The button, while a tap could not be delivered yet.
- * @csspart tapped - The button, while liked by a tap on it rather than before.
+ * @csspart button - The box of the whole button.
+ * @csspart liked - The same box, while the viewer likes the item.
+ * @csspart pending - The same box, while a tap could not be delivered yet.
+ * @csspart tapped - The same box, while liked by a tap on it rather than before.
  * @csspart icon - The box of the icon.
  * @csspart count - The number.
  * @csspart message - The text that says why a tap was taken back or has to wait.
@@ -85,6 +85,7 @@ let sheet: CSSStyleSheet | undefined;
 export class LikeButton extends Base {
   static readonly observedAttributes = ["collection", "item", "server", "token-url", "format", "disabled", ...Object.keys(texts)];
 
+  #box!: HTMLElement;
   #button!: HTMLButtonElement;
   #message!: HTMLElement;
   #ticker!: Ticker;
@@ -175,13 +176,15 @@ export class LikeButton extends Base {
       sheet.replaceSync(css);
     }
     root.adoptedStyleSheets = [sheet];
-    const button = (this.#button = make(root, "button"));
-    const slot = make(make(button, "span", "icon"), "slot");
+    const box = (this.#box = make(root, "span"));
+    // The button lies over what it shows: its name has the exact number, not the short one.
+    const button = (this.#button = make(box, "button"));
+    const slot = make(make(box, "span", "icon"), "slot");
     slot.name = "icon";
     const svg = slot.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "svg"));
     svg.setAttribute("viewBox", "0 0 24 24");
     svg.appendChild(document.createElementNS(svg.namespaceURI, "path")).setAttribute("d", heart);
-    const count = make(button, "span", "count");
+    const count = make(box, "span", "count");
     count.ariaHidden = svg.ariaHidden = "true";
     this.#ticker = new Ticker(count, (n) => (this.getAttribute("format") === "exact" ? this.#exact(n) : short(n)));
     this.#message = make(root, "span", "message");
@@ -197,7 +200,7 @@ export class LikeButton extends Base {
     const turned = button.ariaPressed !== String(liked);
     button.disabled = !this.#entry || this.hasAttribute("disabled");
     button.ariaPressed = String(liked);
-    button.setAttribute("part", (button.className = `button${liked ? " liked" : ""}${pending ? " pending" : ""}${this.#tapped && liked ? " tapped" : ""}`));
+    this.#box.setAttribute("part", (this.#box.className = `button${liked ? " liked" : ""}${pending ? " pending" : ""}${this.#tapped && liked ? " tapped" : ""}`));
     this.#ticker.show(count, jump || turned);
     if (turned || jump || !this.shadowRoot!.activeElement) this.#name();
     else this.#rename ??= setTimeout(() => this.#name(), renameTime);

@@ -2,17 +2,19 @@
 export const css: string = `
 :host{display:inline-flex;position:relative;vertical-align:middle;--a:var(--like-accent,light-dark(#e11d56,#ff5d8a))}
 :host([hidden]){display:none}
-button{all:unset;box-sizing:border-box;display:inline-flex;align-items:center;gap:var(--like-gap,.4em);
+.button{position:relative;display:inline-flex;align-items:center;gap:var(--like-gap,.4em);
 min-height:var(--like-target,2.5em);padding:var(--like-padding,0 .7em);border-radius:var(--like-radius,99em);
-color:var(--like-color,inherit);background:var(--like-background,none);cursor:pointer;
-user-select:none;-webkit-user-select:none;touch-action:manipulation;-webkit-tap-highlight-color:#0000}
+color:var(--like-color,inherit);background:var(--like-background,none)}
+button{all:unset;position:absolute;z-index:1;inset:0;border-radius:inherit;cursor:pointer;
+touch-action:manipulation;-webkit-tap-highlight-color:#0000}
 button:focus-visible{outline:2px solid var(--a);outline-offset:1px}
-button:disabled{opacity:.5;cursor:default}
+button:disabled{cursor:default}
+:disabled~*{opacity:.5}
 .liked{color:var(--like-color-liked,var(--like-color,inherit))}
 .icon{position:relative;display:grid;width:var(--like-size,1.25em);height:var(--like-size,1.25em);transition:transform .12s}
-button:active .icon{transform:scale(.85)}
+button:active~.icon{transform:scale(.85)}
 svg,::slotted(svg){width:100%;height:100%;overflow:visible}
-path{fill:#0000;stroke:currentColor;stroke-width:1.9;stroke-linejoin:round;transition:fill .15s}
+path{fill:none;stroke:currentColor;stroke-width:1.9;stroke-linejoin:round}
 .liked .icon{color:var(--a)}
 .liked path{fill:currentColor}
 .count{display:inline-flex;font-variant-numeric:tabular-nums}

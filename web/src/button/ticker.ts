@@ -48,7 +48,7 @@ export class Ticker {
       ...[...text].map((digit, i) => {
         const cell = document.createElement("span");
         cell.textContent = digit;
-        if (moving && digit !== before[i]) cell.animate([{ translate: `0 ${digit > before[i]! ? 45 : -45}%`, opacity: 0.2 }, {}], 100);
+        if (moving && digit !== before[i]) cell.animate([{ translate: `0 ${digit > before[i]! ? 30 : -30}%`, opacity: 0.3 }, {}], 100);
         return cell;
       }),
     );

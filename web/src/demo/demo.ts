@@ -49,7 +49,7 @@ function background(place: number): string {
 
 function face(name: string): HTMLElement {
   const initials = name.split(/[\s-]+/).map((part) => part[0] ?? "").join("").slice(0, 2).toUpperCase();
-  return paint(h("span", { class: "face", "aria-hidden": "true" }, initials), `hsl(${hue(name)} 42% 40%)`);
+  return paint(h("span", { class: "face", "aria-hidden": "true" }, initials), `hsl(${hue(name)} 45% 32%)`);
 }
 
 function card(post: Post, place: number): HTMLElement {

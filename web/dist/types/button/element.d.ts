@@ -23,9 +23,10 @@ declare const Base: {
  *
  * @tagname like-button
  * @slot icon - Replaces the heart; use `currentColor`.
- * @csspart button - The button.
- * @csspart liked - The button, while the viewer likes the item.
- * @csspart pending - The button, while a tap could not be delivered yet.
+ * @csspart button - The box of the whole button.
+ * @csspart liked - The same box, while the viewer likes the item.
+ * @csspart pending - The same box, while a tap could not be delivered yet.
+ * @csspart tapped - The same box, while liked by a tap on it rather than before.
  * @csspart icon - The box of the icon.
  * @csspart count - The number.
  * @csspart message - The text that says why a tap was taken back or has to wait.
