@@ -232,7 +232,6 @@ type bound struct {
 }
 
 func (b bound) FlushError() error                   { return b.control.Flush() }
-func (b bound) SetReadDeadline(at time.Time) error  { return b.control.SetReadDeadline(at) }
 func (b bound) SetWriteDeadline(at time.Time) error { return b.control.SetWriteDeadline(at) }
 
 // TestPlainStreams serves clients whose connections are not taken over, for longer
@@ -257,7 +256,9 @@ func TestPlainStreams(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSource()
-			h, stop := startHub(t, testConfig(), s)
+			cfg := testConfig()
+			cfg.WriteTimeout = most
+			h, stop := startHub(t, cfg, s)
 			defer stop()
 			server := httptest.NewUnstartedServer(handler(h))
 			server.Config.ReadTimeout, server.Config.WriteTimeout = most, most
@@ -281,11 +282,10 @@ func TestPlainStreams(t *testing.T) {
 				defer close(follow.ended)
 				_, _ = io.Copy(follow, answer.Body)
 			}()
-			count := int64(0)
-			for start := time.Now(); time.Since(start) < 2*most; {
-				count++
+			for count := range int64(3) {
 				s.set("1", count)
 				eventually(t, "a change is shown", func() bool { return follow.shows("1", count) })
+				<-time.After(2 * most)
 			}
 			if n := value(h.metrics.clients[overPlainSSE]); n != 1 {
 				t.Errorf("%v plain clients", n)
@@ -294,6 +294,42 @@ func TestPlainStreams(t *testing.T) {
 			<-follow.ended
 			eventually(t, "the stream has ended", func() bool { return h.open() == 0 })
 		})
+	}
+}
+
+// TestPlainClientThatStalls is dropped when it has not taken a frame in time.
+func TestPlainClientThatStalls(t *testing.T) {
+	s := newSource()
+	cfg := testConfig()
+	cfg.WriteTimeout = 50 * time.Millisecond
+	h, stop := startHub(t, cfg, s)
+	defer stop()
+	next := handler(h)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(bound{w, http.NewResponseController(w)}, r)
+	}))
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(1)
+		return ctx
+	}
+	server.Start()
+	defer server.Close()
+	ids := make([]string, 50)
+	for i := range ids {
+		ids[i] = strconv.Itoa(i)
+	}
+	request(t, dial(t, server.Listener.Addr().String(), 1), newPage(), ids...)
+	eventually(t, "it is connected", func() bool { return h.open() == 1 })
+	count := int64(0)
+	eventually(t, "it is dropped", func() bool {
+		count++
+		for _, id := range ids {
+			s.set(id, count)
+		}
+		return h.open() == 0
+	})
+	if n := value(h.metrics.slow); n != 1 {
+		t.Errorf("%v slow clients", n)
 	}
 }
 

@@ -278,6 +278,9 @@ func TestSocketDrain(t *testing.T) {
 	}
 	eventually(t, "the silent one is gone", func() bool { return h.open() == 0 })
 	_ = silent.CloseNow()
+	if _, answer, err := websocket.Dial(t.Context(), "ws://"+addr+"/ws", nil); err == nil || answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a handshake after that: %v", err)
+	}
 }
 
 func TestSocketWhileTheLedgerFails(t *testing.T) {

@@ -87,15 +87,13 @@ type answer struct {
 
 func newAnswer(w http.ResponseWriter) (outlet, error) {
 	control := http.NewResponseController(w)
-	// The limits of a request do not hold for a stream. Not every ResponseWriter
-	// has deadlines; then the connection's own keep holding.
-	_ = control.SetReadDeadline(time.Time{})
 	streamHeader(w.Header())
 	w.WriteHeader(http.StatusOK)
 	return answer{w, control}, control.Flush()
 }
 
 func (a answer) send(b []byte, deadline time.Time) error {
+	// Not every ResponseWriter has deadlines; then the connection's own keep holding.
 	_ = a.SetWriteDeadline(deadline)
 	if _, err := a.Write(b); err != nil {
 		return err
