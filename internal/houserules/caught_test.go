@@ -47,6 +47,12 @@ func TestRulesCatch(t *testing.T) {
 
 		{"tests do not sleep", "a/a_test.go", "package a\nimport \"time\"\nfunc f() { time.Sleep(1) }", "a test that sleeps"},
 		{"tests do not sleep", "a/a_test.go", "package a\nimport (\"time\"; _ \"testing/synctest\")\nfunc f() { time.Sleep(1) }", ""},
+		{"tests do not sleep", "a/a_test.go", "package a\nfunc f() { <-time.After(1) }", "a test that sleeps"},
+		{"tests do not sleep", "test/a/a.go", "package a\nfunc f() { select { case <-c: <-time.After(1) } }", "a test that sleeps"},
+		{"tests do not sleep", "a/a_test.go", "package a\nfunc f() { select { case <-c: case <-time.After(1): } }", ""},
+		{"tests do not sleep", "a/a_test.go", "package a\nfunc bubble() { synctest.Test(nil, nil) }\nfunc f() { bubble(); time.Sleep(1) }", ""},
+		{"tests do not sleep", "test/crash/crash_test.go", "package crash\nfunc TestKillsUnderLoad() { time.Sleep(1) }", ""},
+		{"tests do not sleep", "test/crash/crash_test.go", "package crash\nfunc TestKillsUnderLoad() {}", "does not sleep any more"},
 		{"log with slog", "internal/a/a.go", "package a\nimport \"log\"\nvar _ = log.Fatal", "*slog.Logger"},
 		{"log with slog", "internal/a/a.go", "package a\nimport \"fmt\"\nfunc f() { fmt.Println() }", "fmt.Println"},
 		{"log with slog", "internal/a/a.go", "package a\nimport \"fmt\"\nfunc f() { fmt.Fprintln(nil) }", ""},

@@ -3,6 +3,7 @@ package houserules
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"maps"
 	"path"
 	"regexp"
@@ -159,23 +160,101 @@ func checkGoStatements(files []file) []string {
 	return found
 }
 
+// sleeps are the functions that wait for a while in real time, each with the
+// reason why no event can be waited for instead.
+var sleeps = map[string]string{
+	"bench/load/load_test.go TestLatencyRunsFromWhenARequestWasDue": "is the stall that is measured",
+	"internal/ledger/conformance/rules_batch.go quiet":              "a command that was given up tells nobody when it comes",
+	"internal/ledger/conformance/run.go eventually":                 "polls, between two looks",
+	"internal/ledger/conformance/run.go settle":                     "an overshoot shows only after the whole lag",
+	"internal/live/bench_linux_test.go connect":                     "paces the connections of a benchmark",
+	"internal/live/plain_test.go TestPlainStreams":                  "a stream must outlive the deadline of one write",
+	"test/crash/crash_test.go TestKillsUnderLoad":                   "kills at a moment drawn by lot",
+	"test/scenarios/durability.go survivesKill":                     "kills at a moment drawn by lot",
+	"test/scenarios/durability.go syncBeforeAnswer":                 "the tracer does not say when it has written a call down",
+	"test/scenarios/identity.go retryAfter":                         "waits as long as Retry-After says",
+	"test/scenarios/load.go stopAll":                                "the second signal comes into a stop under way",
+}
+
 func checkSleep(files []file) []string {
-	bubbles := map[string]bool{} // a bubble may be opened by a helper in another file
-	for _, f := range files {
-		bubbles[f.dir] = bubbles[f.dir] || f.test && slices.Contains(f.importPaths(), "testing/synctest")
-	}
+	openers := bubbleOpeners(files)
 	var found []string
 	for _, f := range files {
-		if !f.test || bubbles[f.dir] {
+		if !f.test && !f.within("test", "bench", suite) || f.bubbles(openers[f.dir]) {
 			continue
 		}
-		f.calls("time", func(call *ast.CallExpr, name string) {
-			if name == "Sleep" {
-				found = append(found, f.at(call)+": a test that sleeps is slow or wrong; wait for the event, or run it in a testing/synctest bubble")
+		waits := map[string]ast.Node{}
+		for _, decl := range f.ast.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok {
+				if n := waitOf(d); n != nil {
+					waits[f.name+" "+d.Name.Name] = n
+				}
 			}
-		})
+		}
+		for place, n := range waits {
+			if sleeps[place] == "" {
+				found = append(found, f.at(n)+": a test that sleeps is slow or wrong; wait for the event, or run it in a testing/synctest bubble that this file opens")
+			}
+		}
+		for place := range sleeps {
+			if strings.HasPrefix(place, f.name+" ") && waits[place] == nil {
+				found = append(found, place+" does not sleep any more; remove it from the list in internal/houserules/rules_test.go")
+			}
+		}
 	}
 	return found
+}
+
+// bubbleOpeners gives, for each package, the functions that run others in a
+// synctest bubble.
+func bubbleOpeners(files []file) map[string][]string {
+	openers := map[string][]string{}
+	for _, f := range files {
+		for _, decl := range f.ast.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && callOf(d, "synctest", "Test") != nil {
+				openers[f.dir] = append(openers[f.dir], d.Name.Name)
+			}
+		}
+	}
+	return openers
+}
+
+// bubbles reports whether the file has tests in bubbles.
+func (f file) bubbles(openers []string) (yes bool) {
+	if slices.Contains(f.importPaths(), "testing/synctest") {
+		return true
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			name, ok := call.Fun.(*ast.Ident)
+			yes = yes || ok && slices.Contains(openers, name.Name)
+		}
+		return !yes
+	})
+	return yes
+}
+
+// waitOf finds a sleep, or a timer that is waited for alone, outside of select.
+func waitOf(d *ast.FuncDecl) ast.Node {
+	if sleep := callOf(d, "time", "Sleep"); sleep != nil {
+		return sleep
+	}
+	chosen := map[ast.Node]bool{} // what the cases of select receive
+	var wait ast.Node
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CommClause:
+			if s, ok := n.Comm.(*ast.ExprStmt); ok {
+				chosen[s.X] = true
+			}
+		case *ast.UnaryExpr:
+			if n.Op == token.ARROW && !chosen[n] && callOf(n.X, "time", "After") == n.X {
+				wait = n
+			}
+		}
+		return wait == nil
+	})
+	return wait
 }
 
 func checkPrinting(files []file) []string {

@@ -60,17 +60,36 @@ func (f file) importPaths() []string {
 // calls gives each call of pkg.name to see.
 func (f file) calls(pkg string, see func(call *ast.CallExpr, name string)) {
 	ast.Inspect(f.ast, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
-			if x, ok := selector.X.(*ast.Ident); ok && x.Name == pkg {
-				see(call, selector.Sel.Name)
-			}
+		if call, name := asCall(n, pkg); call != nil {
+			see(call, name)
 		}
 		return true
 	})
+}
+
+// callOf returns a call of pkg.name within tree, or nil.
+func callOf(tree ast.Node, pkg, name string) (found ast.Node) {
+	ast.Inspect(tree, func(n ast.Node) bool {
+		if call, called := asCall(n, pkg); call != nil && called == name && found == nil {
+			found = call
+		}
+		return found == nil
+	})
+	return found
+}
+
+// asCall returns n as a call of a function of pkg, and that function's name.
+func asCall(n ast.Node, pkg string) (*ast.CallExpr, string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok {
+		return nil, ""
+	}
+	if selector, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if x, ok := selector.X.(*ast.Ident); ok && x.Name == pkg {
+			return call, selector.Sel.Name
+		}
+	}
+	return nil, ""
 }
 
 // readTree parses every Go file of the module; nested modules are others' business.
