@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 
+	"likewise/internal/durable"
 	"likewise/internal/like"
 )
 
@@ -62,34 +64,16 @@ func loadSecret(path string, forbidden fs.FileMode) ([]byte, error) {
 	return b, nil
 }
 
-// createKey writes a temporary file (mode 0600) and links it to its name. When
-// another process was first, its key stays.
+// createKey makes the file. When another process was first, its key stays.
 func createKey(path string) error {
-	dir := filepath.Dir(path)
-	tmp, err := os.CreateTemp(dir, ".token-key-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
 	secret := make([]byte, MinSecretBytes)
 	rand.Read(secret) // never fails: it ends the process instead
-	_, err = tmp.WriteString(hex.EncodeToString(secret) + "\n")
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+	err := durable.CreateFile(path, func(w io.Writer) error {
+		_, err := io.WriteString(w, hex.EncodeToString(secret)+"\n")
 		return err
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return durable.SyncDir(filepath.Dir(path))
 	}
-	if err := os.Link(tmp.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return err
 }

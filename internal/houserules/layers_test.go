@@ -14,6 +14,7 @@ const (
 	store   = "internal/ledger/pebble"
 	memory  = "internal/ledger/memory"
 	suite   = "internal/ledger/conformance"
+	durable = "internal/durable"
 	harness = "test/harness"
 )
 
@@ -26,7 +27,8 @@ var layers = map[string][]string{
 	memory: {like, ledger},
 	store:  {like, ledger},
 
-	"internal/auth":    {like},
+	durable:            {},
+	"internal/auth":    {like, durable},
 	"internal/config":  {like},
 	"internal/limit":   {like},
 	"internal/observe": {like},
@@ -37,11 +39,11 @@ var layers = map[string][]string{
 	"internal/hot":       {like, ledger},
 	"internal/live":      {like, ledger},
 	"internal/reconcile": {like, ledger},
-	"internal/transfer":  {like, ledger},
+	"internal/transfer":  {like, ledger, durable},
 
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
-		like, ledger, store, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
+		like, ledger, store, durable, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
 		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
@@ -72,7 +74,7 @@ var testsOf = map[string][]string{
 }
 
 // standardOnly packages import nothing from outside the standard library.
-var standardOnly = []string{like, ledger, "client"}
+var standardOnly = []string{like, ledger, durable, "client"}
 
 // owners says where a technology lives: one technology, one package. Tests and the
 // black-box tools are free.

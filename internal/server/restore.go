@@ -8,9 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"likewise/internal/config"
+	"likewise/internal/durable"
 	"likewise/internal/ledger/pebble"
 	"likewise/internal/like"
 )
@@ -49,7 +49,7 @@ func Restore(ctx context.Context, cfg config.Config, o Options, backup string) e
 	if err := os.Rename(partial, target); err != nil {
 		return err
 	}
-	return syncDir(cfg.DataDir)
+	return durable.SyncDir(cfg.DataDir)
 }
 
 // copyTree copies the regular files and directories of from, durably.
@@ -67,9 +67,9 @@ func copyTree(ctx context.Context, from, to string) error {
 		}
 		target := filepath.Join(to, name)
 		if entry.IsDir() {
-			return errors.Join(os.MkdirAll(target, 0o700), syncDir(filepath.Dir(target)))
+			return errors.Join(os.MkdirAll(target, 0o700), durable.SyncDir(filepath.Dir(target)))
 		}
-		return errors.Join(copyFile(path, target), syncDir(filepath.Dir(target)))
+		return errors.Join(copyFile(path, target), durable.SyncDir(filepath.Dir(target)))
 	})
 }
 
@@ -85,15 +85,4 @@ func copyFile(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Sync(), out.Close())
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // directories cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
