@@ -111,9 +111,14 @@ type importer struct {
 	lines *lineReader
 	path  string // of the progress file, "" without
 
-	done  progress  // what is settled, in the order of the input; collect's own
-	saved time.Time // when done was last written
+	ahead chan struct{} // one for each batch that was read and is not in done yet
+	done  progress      // what is settled, in the order of the input; collect's own
+	saved time.Time     // when done was last written
 }
+
+// maxAhead bounds how many batches, for each in flight, are settled behind one
+// that takes long.
+const maxAhead = 64
 
 // batch is a stretch of the input.
 type batch struct {
@@ -147,6 +152,7 @@ func (im *importer) resume() error {
 func (im *importer) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	batches := make(chan *batch)
+	im.ahead = make(chan struct{}, maxAhead*im.cfg.InFlight)
 	settled := make(chan *batch, im.cfg.InFlight)
 	group.Go(func() error {
 		defer close(batches)
@@ -161,6 +167,7 @@ func (im *importer) run(ctx context.Context) error {
 				if err := im.settle(ctx, b.commands, b.at, b); err != nil {
 					return err
 				}
+				b.commands, b.at = nil, nil // the batch may wait for an earlier one
 				settled <- b
 			}
 			return nil
@@ -178,6 +185,11 @@ func (im *importer) run(ctx context.Context) error {
 // read cuts the input into batches.
 func (im *importer) read(ctx context.Context, batches chan<- *batch) error {
 	for number, more := 0, true; more; number++ {
+		select {
+		case im.ahead <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		b := &batch{number: number}
 		var err error
 		if more, err = im.fill(b); err != nil {
@@ -254,6 +266,7 @@ func (im *importer) collect(settled <-chan *batch) {
 		early[b.number] = b
 		for b := early[next]; b != nil; b = early[next] {
 			delete(early, next)
+			<-im.ahead
 			next++
 			im.done.Lines, im.done.Digest = b.end.Lines, b.end.Digest
 			im.done.Accepted += b.end.Accepted
