@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { openBrowser, Program, stateOf, until, visit } from "./world.mjs";
@@ -51,7 +52,7 @@ for (const [look, options] of Object.entries(looks)) {
     await page.waitForFunction(() => /^[1-9]/.test(document.getElementById("speed").textContent));
     await page.evaluate(() => scrollTo(0, 0));
     await page.waitForTimeout(800); // the tap and the digits come to rest
-    await page.screenshot({ path: `${shots}demo-${look}.png` });
+    await page.screenshot({ path: join(shots, `demo-${look}.png`) });
     assert.match(await page.locator("aside.notice").innerText(), /This is a demo/);
     await check(page);
     assert.deepEqual(page.troubles, []);
@@ -66,7 +67,7 @@ for (const [look, options] of Object.entries(looks)) {
     await page.waitForFunction(() => document.querySelectorAll("#hot tr").length >= 10);
     await page.waitForFunction(() => document.querySelectorAll(".plot canvas").length >= 6);
     await page.waitForTimeout(4000); // the charts need something to draw
-    await page.screenshot({ path: `${shots}console-${look}.png` });
+    await page.screenshot({ path: join(shots, `console-${look}.png`) });
     await check(page);
     for (const p of [page, viewer]) {
       assert.deepEqual(p.troubles, []);
