@@ -14,6 +14,9 @@ const (
 	MaxCommands = 1000
 )
 
+// maxLookups is how many items times friends a server looks up for one request.
+const maxLookups = 20_000
+
 // Count is what is known about one item.
 type Count struct {
 	Item
@@ -59,7 +62,8 @@ type countsQuestion struct {
 
 func (c *Client) counts(ctx context.Context, friends []string, items []Item) ([]Count, error) {
 	all := make([]Count, 0, len(items))
-	for page := range slices.Chunk(items, MaxItems) {
+	size := max(1, min(MaxItems, maxLookups/max(1, len(friends))))
+	for page := range slices.Chunk(items, size) {
 		answer, err := ask[struct{ Counts []Count }](ctx, c, http.MethodPost, "/v1/likes/counts", countsQuestion{page, friends})
 		if err != nil {
 			return nil, err
@@ -73,7 +77,7 @@ func (c *Client) counts(ctx context.Context, friends []string, items []Item) ([]
 }
 
 // LikersAmong returns which of up to 1,000 users like an item: exactly, in order,
-// each once.
+// each once. It needs a token.
 func (c *Client) LikersAmong(ctx context.Context, item Item, users ...string) ([]string, error) {
 	if users == nil {
 		users = []string{}

@@ -62,10 +62,12 @@ type JWT struct {
 // Limits bounds what one caller may take. The limits of list lengths are part of
 // the API's contract, so that they can be lowered but not raised.
 type Limits struct {
-	UserRate     float64 `key:"user_rate" default:"5" min:"0" max:"1000000" unit:"likes/s" doc:"likes and unlikes of one user; 0 = no limit"`
-	UserBurst    int     `key:"user_burst" default:"10" min:"1" max:"1000000" unit:"likes" doc:"likes of one user that may come at once"`
-	AddressRate  float64 `key:"address_rate" default:"200" min:"0" max:"1000000" unit:"requests/s" doc:"requests without a token from one address; 0 = no limit"`
-	AddressBurst int     `key:"address_burst" default:"400" min:"1" max:"1000000" unit:"requests" doc:"requests without a token from one address that may come at once"`
+	UserRate      float64 `key:"user_rate" default:"5" min:"0" max:"1000000" unit:"likes/s" doc:"likes and unlikes of one user; 0 = no limit"`
+	UserBurst     int     `key:"user_burst" default:"10" min:"1" max:"1000000" unit:"likes" doc:"likes of one user that may come at once"`
+	UserReadRate  float64 `key:"user_read_rate" default:"100" min:"0" max:"1000000" unit:"requests/s" doc:"reads of one user; 0 = no limit. Tokens with the scope likes:write:any have none"`
+	UserReadBurst int     `key:"user_read_burst" default:"200" min:"1" max:"1000000" unit:"requests" doc:"reads of one user that may come at once"`
+	AddressRate   float64 `key:"address_rate" default:"200" min:"0" max:"1000000" unit:"requests/s" doc:"requests without a token from one address; 0 = no limit"`
+	AddressBurst  int     `key:"address_burst" default:"400" min:"1" max:"1000000" unit:"requests" doc:"requests without a token from one address that may come at once"`
 
 	MaxConnections           int   `key:"max_connections" default:"20000" min:"1" max:"10000000" unit:"connections" doc:"open connections to the public API"`
 	MaxConnectionsPerAddress int   `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" unit:"connections" doc:"open connections from one address; 0 = no limit of its own, as is right behind a proxy"`
@@ -77,11 +79,12 @@ type Limits struct {
 	IdleTimeout       time.Duration `key:"idle_timeout" default:"2m" min:"1s" max:"24h" doc:"time that an unused connection is kept"`
 	ShutdownTimeout   time.Duration `key:"shutdown_timeout" default:"10s" min:"1s" max:"10m" doc:"time for a graceful shutdown"`
 
-	BatchMaxCommands int `key:"batch_max_commands" default:"1000" min:"1" max:"1000" unit:"commands" doc:"commands of one batch"`
-	CountsMaxItems   int `key:"counts_max_items" default:"100" min:"1" max:"100" unit:"items" doc:"items of one counts request"`
-	FriendsMax       int `key:"friends_max" default:"1000" min:"1" max:"1000" unit:"users" doc:"users of one friends question"`
-	PageMax          int `key:"page_max" default:"100" min:"1" max:"100" unit:"rows" doc:"longest page of a list"`
-	PageDefault      int `key:"page_default" default:"50" min:"1" max:"100" unit:"rows" doc:"page of a list when the request names no limit"`
+	BatchMaxCommands  int `key:"batch_max_commands" default:"1000" min:"1" max:"1000" unit:"commands" doc:"commands of one batch"`
+	CountsMaxItems    int `key:"counts_max_items" default:"100" min:"1" max:"100" unit:"items" doc:"items of one counts request"`
+	FriendsMax        int `key:"friends_max" default:"1000" min:"1" max:"1000" unit:"users" doc:"users of one friends question"`
+	FriendsMaxLookups int `key:"friends_max_lookups" default:"20000" min:"1" max:"100000" unit:"lookups" doc:"items times users of one friends question"`
+	PageMax           int `key:"page_max" default:"100" min:"1" max:"100" unit:"rows" doc:"longest page of a list"`
+	PageDefault       int `key:"page_default" default:"50" min:"1" max:"100" unit:"rows" doc:"page of a list when the request names no limit"`
 }
 
 // Pebble sizes the embedded store.

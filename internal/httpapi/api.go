@@ -25,9 +25,10 @@ type Deps struct {
 	Live    *live.Hub
 	Auth    Authenticator
 	Cursors *like.Cursors
-	// UserLimit bounds the likes of one user, AddressLimit requests without a
-	// valid token from one address; nil is no limit.
+	// UserLimit bounds the likes of one user, ReadLimit what one user reads,
+	// AddressLimit requests without a valid token from one address; nil is no limit.
 	UserLimit    limit.Limiter
+	ReadLimit    limit.Limiter
 	AddressLimit limit.Limiter
 	Log          *slog.Logger
 	Registerer   prometheus.Registerer // nil: metrics are not registered
@@ -59,7 +60,7 @@ func New(cfg Config, d Deps) (http.Handler, error) {
 		site: &site{
 			cfg: cfg, auth: d.Auth, log: d.Log.With("component", "http"),
 			metrics:   newMetrics(d.Registerer, "public"),
-			userLimit: d.UserLimit, addressLimit: d.AddressLimit,
+			userLimit: d.UserLimit, readLimit: d.ReadLimit, addressLimit: d.AddressLimit,
 		},
 		ledger: d.Ledger, counts: d.Counts, live: d.Live, cursors: d.Cursors, document: document,
 	}
@@ -80,7 +81,7 @@ func (a *api) routes() []route {
 		{pattern: "DELETE /v1/{collection}/{id}/like", access: write, serve: a.delete},
 		{pattern: "GET /v1/{collection}/{id}/like", access: read, serve: a.get},
 		{pattern: "GET /v1/{collection}/{id}/likers", access: read, serve: a.likers},
-		{pattern: "POST /v1/{collection}/{id}/likers/among", access: read, serve: a.among},
+		{pattern: "POST /v1/{collection}/{id}/likers/among", access: own, serve: a.among},
 		{pattern: "GET /v1/likes/counts", access: read, serve: a.getCounts},
 		{pattern: "POST /v1/likes/counts", access: read, serve: a.postCounts},
 		{pattern: "GET /v1/likes/stream", access: watch, serve: a.stream},

@@ -15,6 +15,7 @@ const (
 	maxFriends       = 1000
 	maxPage          = 100
 	maxBatchCommands = 1000
+	maxLookups       = maxCountsItems * maxFriends
 )
 
 // Config is the settings of the public API.
@@ -33,26 +34,30 @@ type Config struct {
 	// RequestTimeout bounds the work on one request, from its headers on.
 	RequestTimeout time.Duration
 
-	CountsMaxItems   int // items of one counts request, at most 100
-	FriendsMax       int // users of one friends question, at most 1,000
-	PageMax          int // longest page of a list, at most 100
-	PageDefault      int // page of a list when the request names no limit
-	BatchMaxCommands int // commands of one batch, at most 1,000
+	CountsMaxItems int // items of one counts request, at most 100
+	FriendsMax     int // users of one friends question, at most 1,000
+	// FriendsMaxLookups bounds the items of one friends question times its users, at
+	// most 100,000: each is a fact that is looked up.
+	FriendsMaxLookups int
+	PageMax           int // longest page of a list, at most 100
+	PageDefault       int // page of a list when the request names no limit
+	BatchMaxCommands  int // commands of one batch, at most 1,000
 }
 
 // DefaultConfig returns the settings of a node that nobody tuned.
 func DefaultConfig() Config {
 	return Config{
-		AnonymousReads:   true,
-		MaxURLBytes:      8 << 10,
-		MaxBodyBytes:     1 << 20,
-		BodyTimeout:      10 * time.Second,
-		RequestTimeout:   10 * time.Second,
-		CountsMaxItems:   maxCountsItems,
-		FriendsMax:       maxFriends,
-		PageMax:          maxPage,
-		PageDefault:      50,
-		BatchMaxCommands: maxBatchCommands,
+		AnonymousReads:    true,
+		MaxURLBytes:       8 << 10,
+		MaxBodyBytes:      1 << 20,
+		BodyTimeout:       10 * time.Second,
+		RequestTimeout:    10 * time.Second,
+		CountsMaxItems:    maxCountsItems,
+		FriendsMax:        maxFriends,
+		FriendsMaxLookups: 20_000,
+		PageMax:           maxPage,
+		PageDefault:       50,
+		BatchMaxCommands:  maxBatchCommands,
 	}
 }
 
@@ -64,6 +69,7 @@ func (c Config) Validate() error {
 	}{
 		{"items of a counts request", c.CountsMaxItems, maxCountsItems},
 		{"users of a friends question", c.FriendsMax, maxFriends},
+		{"lookups of a friends question", c.FriendsMaxLookups, maxLookups},
 		{"rows of a page", c.PageMax, maxPage},
 		{"rows of a default page", c.PageDefault, maxPage},
 		{"commands of a batch", c.BatchMaxCommands, maxBatchCommands},

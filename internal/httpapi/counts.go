@@ -46,9 +46,8 @@ func (a *api) postCounts(x *exchange, r *http.Request) error {
 	}
 	var liking []friends
 	if users != nil {
-		if !x.known {
-			// Up to 100,000 facts are looked up, which is too much for just anybody.
-			return refuse(missingToken, "asking which friends like an item needs a token")
+		if err := a.mayLookUp(x, len(items), len(users)); err != nil {
+			return err
 		}
 		if liking, err = a.friends(r, items, users); err != nil {
 			return err
@@ -132,6 +131,18 @@ func (in *input) users(what string, limit int) []like.User {
 		users = append(users, user)
 	})
 	return users
+}
+
+// mayLookUp bounds a question about friends, which looks up a fact for each of them
+// and each item: too much for just anybody, and for one request.
+func (a *api) mayLookUp(x *exchange, items, users int) error {
+	if !x.known {
+		return refuse(missingToken, "asking which friends like an item needs a token")
+	}
+	if limit := a.cfg.FriendsMaxLookups; items*users > limit {
+		return refuse(tooMany, "%d items times %d friends are more than %d lookups in one request", items, users, limit)
+	}
+	return nil
 }
 
 // friends asks for each item which of the users like it.

@@ -167,9 +167,27 @@ func TestFriends(t *testing.T) {
 		}
 		s.post(tokenOf("v"), "/v1/likes/counts", `{"items":[{"collection":"posts","id":"2"}],"friends":[]}`).want(200,
 			`{"counts":[{"collection":"posts","id":"2","count":0,"display":"0","liked_by_me":false,"friends":{"count":0,"sample":[]}}]}`)
-		s.post("", "/v1/posts/1/likers/among", `{"users":["x","u2","u2","u1"]}`).want(200, `{"count":2,"users":["u2","u1"]}`)
-		s.post("", "/v1/posts/1/likers/among", `{"users":[]}`).want(200, `{"count":0,"users":[]}`)
+		s.post(tokenOf("u1"), "/v1/posts/1/likers/among", `{"users":["x","u2","u2","u1"]}`).want(200, `{"count":2,"users":["u2","u1"]}`)
+		s.post(tokenOf("u1"), "/v1/posts/1/likers/among", `{"users":[]}`).want(200, `{"count":0,"users":[]}`)
 	})
+}
+
+// TestFriendsLookups bounds the items times the friends of one question.
+func TestFriendsLookups(t *testing.T) {
+	once(t, func(s *service) {
+		ask := func(items, users int) answer {
+			return s.post(tokenOf("u1"), "/v1/likes/counts", `{"items":[`+
+				strings.Repeat(`{"collection":"posts","id":"1"},`, items-1)+`{"collection":"posts","id":"1"}],"friends":["u"`+
+				strings.Repeat(`,"u"`, users-1)+`]}`)
+		}
+		ask(3, 4).want(200, "")
+		if p := ask(1, 13).problem(400, "too_many"); !strings.Contains(p.Detail, "12") {
+			t.Errorf("detail %q does not name the limit", p.Detail)
+		}
+		ask(13, 1).problem(400, "too_many")
+		s.post(tokenOf("u1"), "/v1/posts/1/likers/among", `{"users":["u"`+strings.Repeat(`,"u"`, 11)+`]}`).want(200, "")
+		s.post(tokenOf("u1"), "/v1/posts/1/likers/among", `{"users":["u"`+strings.Repeat(`,"u"`, 12)+`]}`).problem(400, "too_many")
+	}, func(o *options) { o.cfg.FriendsMaxLookups = 12 })
 }
 
 func TestAmongRefusals(t *testing.T) {
@@ -194,7 +212,7 @@ func TestAmongRefusals(t *testing.T) {
 			`{"users":` + strings.Repeat("[", 10000):                   "invalid_body",
 			`{"users":[` + strings.Repeat(`"u",`, 999) + `"u"],"x":1}`: "invalid_body",
 		} {
-			s.post("", "/v1/posts/1/likers/among", body).problem(400, code)
+			s.post(tokenOf("u1"), "/v1/posts/1/likers/among", body).problem(400, code)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func TestWrongTokenIsNeverAnonymous(t *testing.T) {
 }
 
 func TestNoToken(t *testing.T) {
-	needs := map[string]bool{"PUT /v1/posts/1/like": true, "DELETE /v1/posts/1/like": true, "GET /v1/me/likes": true, "POST /v1/likes:batch": true}
+	needs := map[string]bool{"PUT /v1/posts/1/like": true, "DELETE /v1/posts/1/like": true, "GET /v1/me/likes": true, "POST /v1/likes:batch": true, "POST /v1/posts/1/likers/among": true}
 	for _, anonymous := range []bool{true, false} {
 		t.Run(fmt.Sprint(anonymous), func(t *testing.T) {
 			once(t, func(s *service) {
@@ -168,6 +168,37 @@ func TestUserLimit(t *testing.T) {
 			t.Errorf("keys %v", l.keys)
 		}
 	}, func(o *options) { o.deps.UserLimit = l })
+}
+
+func TestReadLimit(t *testing.T) {
+	l := &fakeLimit{d: limit.Decision{OK: true, Limit: 200, Window: 2, Remaining: 199, Reset: 1}}
+	once(t, func(s *service) {
+		if got := s.get(tokenOf("u1"), "/v1/me/likes").want(200, "").Header().Get("RateLimit"); got != `"reads";r=199;t=1` {
+			t.Errorf("RateLimit %q", got)
+		}
+		l.d = limit.Decision{Limit: 200, Window: 2, RetryAfter: 1, Reset: 2}
+		for _, c := range everyRoute(tokenOf("u1")) {
+			switch {
+			case c.target == "/v1/likes:batch":
+				s.do(c).problem(403, "missing_scope")
+			case c.target == "/v1/openapi.json" || c.method == http.MethodPut || c.method == http.MethodDelete:
+				s.do(c).want(200, "") // documents have no limit, likes have one of their own
+			default:
+				a := s.do(c)
+				a.problem(429, "rate_limited")
+				if h := a.Header(); h.Get("Retry-After") != "1" || h.Get("RateLimit-Policy") != `"reads";q=200;w=2` {
+					t.Errorf("%v", h)
+				}
+			}
+		}
+		for _, c := range everyRoute(tokenOf("b", auth.ScopeWriteAny)) {
+			s.do(c).want(200, "") // a trusted backend
+		}
+		s.get("", "/v1/posts/1/like").want(200, "")
+		if slices.ContainsFunc(l.keys, func(k string) bool { return k != "u1" }) {
+			t.Errorf("keys %v", l.keys)
+		}
+	}, func(o *options) { o.deps.ReadLimit = l })
 }
 
 func TestAddressLimit(t *testing.T) {

@@ -146,6 +146,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 	for name, spoil := range map[string]func(*Config){
 		"items": func(c *Config) { c.CountsMaxItems = 101 }, "friends": func(c *Config) { c.FriendsMax = 0 },
+		"lookups": func(c *Config) { c.FriendsMaxLookups = 100_001 },
 		"page": func(c *Config) { c.PageMax = 101 }, "default": func(c *Config) { c.PageDefault = 0 },
 		"batch": func(c *Config) { c.BatchMaxCommands = 1001 }, "url": func(c *Config) { c.MaxURLBytes = 0 },
 		"body": func(c *Config) { c.MaxBodyBytes = 0 }, "body time": func(c *Config) { c.BodyTimeout = 0 },

@@ -96,7 +96,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 			}
 			s.put("u1", path).problem(400, "invalid_request")
 			s.delete("u1", path).problem(400, "invalid_request")
-			s.post("", "/v1/"+path+"/likers/among", `{"users":[]}`).problem(400, "invalid_request")
+			s.post(tokenOf("u1"), "/v1/"+path+"/likers/among", `{"users":[]}`).problem(400, "invalid_request")
 		}
 		s.put("u1", "posts/"+long[1:]).want(200, "")
 		s.put("u1", fmt.Sprintf("p%031d/1", 0)).want(200, "")

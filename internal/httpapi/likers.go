@@ -108,6 +108,9 @@ func (a *api) among(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.mayLookUp(x, 1, len(users)); err != nil {
+		return err
+	}
 	likers, err := a.ledger.LikersAmong(r.Context(), item, users)
 	if err != nil {
 		return err

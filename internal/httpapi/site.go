@@ -34,6 +34,7 @@ type site struct {
 	mux     *http.ServeMux
 
 	userLimit    limit.Limiter // nil: none
+	readLimit    limit.Limiter // nil: none
 	addressLimit limit.Limiter // nil: none
 
 	lastUnavailable atomic.Int64 // Unix second of the last log line about a 503
@@ -52,7 +53,7 @@ type route struct {
 type access struct {
 	token   bool   // a token is needed
 	scope   string // a scope that it must have
-	write   bool   // the limit of one user applies
+	write   bool   // the limit of one user's likes applies, else that of their reads
 	system  bool   // open to everybody, without a limit: documents and health
 	endless bool   // the request's timeout does not apply
 }

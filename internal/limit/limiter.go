@@ -32,7 +32,7 @@ type Decision struct {
 
 // WriteHeader sets RateLimit-Policy and RateLimit
 // (draft-ietf-httpapi-ratelimit-headers-10) under the name of a policy ("user",
-// "address"), and Retry-After for a refused request. Without a limit it sets none.
+// "reads", "address"), and Retry-After for a refused request. Without a limit it sets none.
 func (d Decision) WriteHeader(h http.Header, policy string) {
 	if d.Limit == 0 {
 		return

@@ -127,13 +127,17 @@ func (s *Server) publicAPI(
 	if err != nil {
 		return nil, err
 	}
+	readers, err := limit.NewLocal(readLimit(cfg))
+	if err != nil {
+		return nil, err
+	}
 	addresses, err := limit.NewLocal(addressLimit(cfg))
 	if err != nil {
 		return nil, err
 	}
 	return httpapi.New(apiConfig(cfg), httpapi.Deps{
 		Ledger: facts, Counts: totals, Live: s.streams, Auth: verifier, Cursors: cursors,
-		UserLimit: users, AddressLimit: addresses, Log: s.log, Registerer: s.registry,
+		UserLimit: users, ReadLimit: readers, AddressLimit: addresses, Log: s.log, Registerer: s.registry,
 	})
 }
 

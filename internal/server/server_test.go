@@ -36,6 +36,7 @@ func testConfig(t *testing.T) config.Config {
 	cfg.Listen, cfg.AdminListen = "127.0.0.1:0", "127.0.0.1:0"
 	cfg.DataDir = filepath.Join(t.TempDir(), "data")
 	cfg.Limits.UserRate, cfg.Limits.UserBurst = 1e6, 1e6
+	cfg.Limits.UserReadRate, cfg.Limits.UserReadBurst = 1e6, 1e6
 	cfg.Limits.AddressRate, cfg.Limits.AddressBurst = 1e6, 1e6
 	cfg.Limits.ShutdownTimeout = 5 * time.Second
 	return cfg

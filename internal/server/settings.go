@@ -24,6 +24,12 @@ func userLimit(c config.Config) limit.Config {
 	return l
 }
 
+func readLimit(c config.Config) limit.Config {
+	l := limit.DefaultUser()
+	l.Rate, l.Burst = c.Limits.UserReadRate, c.Limits.UserReadBurst
+	return l
+}
+
 func addressLimit(c config.Config) limit.Config {
 	l := limit.DefaultAddress()
 	l.Rate, l.Burst = c.Limits.AddressRate, c.Limits.AddressBurst
@@ -57,6 +63,7 @@ func apiConfig(c config.Config) httpapi.Config {
 	to.AnonymousReads, to.CORSOrigins, to.TrustedProxies = c.AnonymousReads, c.CORSOrigins, c.TrustedProxies
 	to.MaxBodyBytes, to.BodyTimeout = int64(c.Limits.MaxBodyBytes), c.Limits.ReadTimeout
 	to.CountsMaxItems, to.FriendsMax = c.Limits.CountsMaxItems, c.Limits.FriendsMax
+	to.FriendsMaxLookups = c.Limits.FriendsMaxLookups
 	to.PageMax, to.PageDefault = c.Limits.PageMax, c.Limits.PageDefault
 	to.BatchMaxCommands = c.Limits.BatchMaxCommands
 	return to

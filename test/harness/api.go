@@ -255,7 +255,7 @@ func (c *Client) Among(ctx context.Context, item Item, users []string) ([]string
 		Count int64    `json:"count"`
 		Users []string `json:"users"`
 	}
-	r := Request{Method: http.MethodPost, Path: item.Path("likers/among"), Body: map[string]any{"users": users}}
+	r := Request{Method: http.MethodPost, Path: item.Path("likers/among"), User: "reader", Body: map[string]any{"users": users}}
 	if err := c.call(ctx, r, &out); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func NewNode(t testing.TB, cfg NodeConfig) *Node {
 		cfg:      cfg,
 		log:      filepath.Join(t.TempDir(), "serve.log"),
 	}
-	n.args = []string{"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir}
+	n.args = []string{"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir, "--limits-user-read-rate", "0"}
 	if cfg.Keys != nil {
 		n.args = append(n.args, "--jwt-secret-file", cfg.Keys.File)
 	}
