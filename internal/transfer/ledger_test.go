@@ -74,7 +74,7 @@ func TestImportBoundsWhatItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, lines := users(1000)
 		cfg := config(writeInput(t, "likes.ndjson", lines...), new(bytes.Buffer))
-		cfg.BatchSize = 1
+		cfg.BatchSize, cfg.SaveEvery = 1, time.Hour
 		var s sink
 		slow := make(chan struct{})
 		ended := make(chan error)
