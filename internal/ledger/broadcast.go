@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 
 	"likewise/internal/like"
@@ -46,10 +47,16 @@ func (b *Broadcast) Publish(totals []like.Total) {
 
 func (f *feed) add(totals []like.Total) {
 	for _, t := range totals {
-		if held, ok := f.pending[t.Item]; ok && held.Version >= t.Version {
+		held, ok := f.pending[t.Item]
+		if ok && held.Version >= t.Version {
 			continue
 		}
-		f.pending[t.Item] = t
+		if !ok {
+			// A copy, because an item cut out of a request keeps the whole request.
+			held.Item = like.Item{Collection: strings.Clone(t.Item.Collection), ID: strings.Clone(t.Item.ID)}
+		}
+		held.Count, held.Version = t.Count, t.Version
+		f.pending[held.Item] = held
 	}
 	if len(f.pending) > FeedBacklog {
 		f.behind = true

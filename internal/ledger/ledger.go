@@ -168,7 +168,8 @@ type Keeper interface {
 	// A2. Without repair it changes nothing. With repair it corrects exactly: the
 	//     next audit finds nothing, and commands applied meanwhile are kept.
 	//     Facts missing from the list may be left to AuditAll by a ledger that
-	//     cannot find an item's facts without reading all facts.
+	//     cannot find an item's facts without reading all facts, but they are
+	//     never mistaken for a wrong total.
 	Audit(ctx context.Context, item like.Item, repair bool) (Audit, error)
 
 	// AuditAll audits every item, in an order that the ledger chooses.

@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// leastPause keeps pauses long enough to be worth a timer.
-const leastPause = 5 * time.Millisecond
+// Pauses are long enough to be worth a timer, and short enough that an audit goes on
+// soon after a step that took long.
+const (
+	leastPause = 5 * time.Millisecond
+	mostPause  = time.Second
+)
 
 // pacer keeps work at a share of the time by pausing in between.
 type pacer struct {
@@ -26,7 +30,7 @@ func (p *pacer) pause(ctx context.Context) error {
 	if p.owed < leastPause {
 		return nil
 	}
-	timer := time.NewTimer(p.owed)
+	timer := time.NewTimer(min(p.owed, mostPause))
 	defer timer.Stop()
 	p.owed = 0
 	select {

@@ -137,6 +137,38 @@ func checkW9(r *run) {
 	})
 	r.quiet(users, items)
 	r.agree(users, items)
+	r.leavesSlices()
+}
+
+// leavesSlices demands that the slice of a call that was given up is its caller's
+// again: what the caller writes into it is not a command.
+func (r *run) leavesSlices() {
+	r.Helper()
+	items, users := []like.Item{post("kept")}, append(usersN(100, 116), "stranger")
+	r.together(16, func(w int) {
+		cmds := make([]like.Command, 200)
+		for range 20 {
+			fill(cmds, like.Command{Item: items[0], User: users[w], Op: like.OpLike})
+			ctx, cancel := context.WithCancelCause(r.Context())
+			var leaves sync.WaitGroup
+			leaves.Go(func() { cancel(errCause) })
+			if _, err := r.ledger.ApplyMany(ctx, cmds); err != nil && !errors.Is(err, errCause) && !errors.Is(err, like.ErrOverloaded) {
+				r.Errorf("ApplyMany with a context that ends: %v", err)
+			}
+			fill(cmds, like.Command{Item: items[0], User: "stranger", Op: like.OpLike})
+			leaves.Wait()
+		}
+	})
+	r.quiet(users, items)
+	if r.state("stranger", items[0]).Liked {
+		r.Errorf("a command that was never sent was applied")
+	}
+}
+
+func fill(cmds []like.Command, cmd like.Command) {
+	for i := range cmds {
+		cmds[i] = cmd
+	}
 }
 
 // quiet waits until commands that were given up, and may come a little later,

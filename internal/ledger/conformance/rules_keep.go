@@ -113,6 +113,25 @@ func checkA2(r *run) {
 	if injured == 0 {
 		r.Errorf("the harness injured nothing: name the rule in Lacks")
 	}
+	r.mistakesNothing()
+}
+
+// mistakesNothing demands that the repair of one item whose list lacks a fact leaves
+// a total that was right.
+func (r *run) mistakesNothing() {
+	r.Helper()
+	item, users := post("unlisted"), usersN(0, 8)
+	r.likeAll(users, item)
+	r.settled(item, 8)
+	in := Injury{Unlist: true, Fact: like.Fact{Item: item, User: users[3], Since: r.state(users[3], item).Since}}
+	if !r.h.Injure(r.tb, r.ledger, in) {
+		return
+	}
+	r.audit(item, true)
+	r.settled(item, 8)
+	r.auditAll(true)
+	r.settled(item, 8)
+	r.agreeItem(item, users, r.ownStates(users, []like.Item{item}))
 }
 
 // heal demands that audits find one injury again and again until one repairs it,

@@ -71,6 +71,7 @@ type gate struct {
 	filter  *filter
 	built   <-chan *filter // nil when nothing is being built
 	waiting []byte         // keys written since the build began, each behind its length
+	room    int            // bytes that waiting may take; beyond it there will be no filter
 }
 
 // mayHave reports whether the store must be asked about key.
@@ -81,6 +82,8 @@ func (g *gate) add(key []byte) {
 	switch {
 	case g.filter != nil:
 		g.filter.add(key)
+	case g.built != nil && len(g.waiting) > g.room:
+		g.built, g.waiting = nil, nil
 	case g.built != nil:
 		g.waiting = append(append(g.waiting, byte(len(key)>>8), byte(len(key))), key...)
 	}

@@ -36,11 +36,11 @@ type pair struct {
 	before, then like.State
 }
 
-func newFolder(db *pdb.DB, clock *like.Clock, built <-chan *filter) *folder {
+func newFolder(db *pdb.DB, clock *like.Clock, g gate) *folder {
 	return &folder{
 		db:     db,
 		clock:  clock,
-		gate:   gate{built: built},
+		gate:   g,
 		totals: newTotalCache(),
 		pairs:  map[string]*pair{},
 	}

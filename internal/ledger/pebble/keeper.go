@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"time"
+	"slices"
 
 	pdb "github.com/cockroachdb/pebble/v2"
 
@@ -71,23 +71,26 @@ func (l *Ledger) unlikeAll(
 	return removed, err
 }
 
-// unlikeChunk applies unlikes, giving way to other callers while the queue is full.
+// unlikeChunk applies unlikes and returns how many facts that removed.
 func (l *Ledger) unlikeChunk(ctx context.Context, cmds []like.Command) (int64, error) {
+	r, err := l.submitPatiently(ctx, func() *request { return newRequest(slices.Clone(cmds)) })
+	if err != nil {
+		return 0, err // the writer may still be at work on the request
+	}
+	return int64(r.changes), nil
+}
+
+// submitPatiently submits a request for an operator, giving way to other callers
+// while the queue is full. It returns the request that was carried out.
+func (l *Ledger) submitPatiently(ctx context.Context, build func() *request) (*request, error) {
 	for {
-		if err := l.calls.interrupted(ctx); err != nil {
-			return 0, err
-		}
-		r := newRequest(append([]like.Command(nil), cmds...))
+		r := build()
 		err := l.submit(ctx, r)
-		if err == nil {
-			return int64(r.changes), nil
-		}
 		if !errors.Is(err, like.ErrOverloaded) {
-			return 0, err // the writer may still be at work on it
+			return r, err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(l.cfg.QueueAge / 10):
+		if err := l.calls.rest(ctx, l.cfg.QueueAge/10); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -129,6 +132,11 @@ func (l *Ledger) Backup(ctx context.Context, dir string) error {
 		return err
 	}
 	defer end()
+	release, err := l.backups.take(ctx, &l.calls)
+	if err != nil {
+		return err
+	}
+	defer release()
 	fsys := l.cfg.FS
 	if _, err := fsys.Stat(dir); err == nil {
 		return fmt.Errorf("%w: %s exists already; a backup needs a new directory", like.ErrInvalid, dir)

@@ -29,7 +29,8 @@ type Ledger struct {
 	writing atomic.Int64 // when the writer began its batch, in ns as the queue counts; 0 at rest
 	syncing atomic.Int64 // when the committer began to sync, likewise
 	changes ledger.Broadcast
-	repairs sync.Mutex // held from an audit's snapshot to its correction
+	audits  turn // one audit at a time
+	backups turn // one backup at a time
 
 	started  atomic.Bool
 	failure  atomic.Pointer[error]
@@ -54,7 +55,7 @@ func (l *Ledger) start(last like.Stamp, seq uint64) {
 	}
 	w := &writer{
 		ledger: l,
-		folder: newFolder(l.db, like.NewClock(l.cfg.Now, last), built),
+		folder: newFolder(l.db, like.NewClock(l.cfg.Now, last), gate{built: built, room: int(l.cfg.FilterBytes)}),
 		seq:    seq,
 	}
 	l.workers.Go(w.run)
@@ -131,51 +132,4 @@ func storeError(err error) error {
 	default:
 		return fmt.Errorf("%w: %w", like.ErrUnavailable, err)
 	}
-}
-
-// calls counts the calls under way, so that Close can wait for them.
-type calls struct {
-	mu      sync.Mutex
-	closed  bool
-	active  sync.WaitGroup
-	closing context.Context // done once Close was called; long reads watch it
-	cancel  context.CancelCauseFunc
-}
-
-func (c *calls) init() {
-	c.closing, c.cancel = context.WithCancelCause(context.Background())
-}
-
-// begin admits a call, which must call end when it returns.
-func (c *calls) begin(ctx context.Context) (end func(), err error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, like.ErrClosed
-	}
-	c.active.Add(1)
-	return c.active.Done, nil
-}
-
-// close admits no further call and waits for the ones under way.
-func (c *calls) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.cancel(like.ErrClosed)
-	c.active.Wait()
-}
-
-// interrupted reports why a long read must stop, if it must.
-func (c *calls) interrupted(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if c.closing.Err() != nil {
-		return context.Cause(c.closing)
-	}
-	return nil
 }

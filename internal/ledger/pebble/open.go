@@ -47,6 +47,8 @@ func open(cfg Config) (*Ledger, error) {
 		cfg:           cfg,
 		commits:       make(chan *commit, commitDepth),
 		manifestMoved: make(chan struct{}, 1),
+		audits:        newTurn(),
+		backups:       newTurn(),
 	}
 	l.manifest.Store(&manifestPrefix{})
 	l.calls.init()

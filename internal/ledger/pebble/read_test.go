@@ -227,7 +227,7 @@ func TestFilterBuiltUnderWrites(t *testing.T) {
 		put(set(i))
 	}
 	built := make(chan *filter, 1)
-	g := gate{built: built}
+	g := gate{built: built, room: 1 << 20}
 	snap := db.NewSnapshot()
 	done := make(chan struct{})
 	for i := range 1000 {

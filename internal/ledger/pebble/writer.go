@@ -3,6 +3,7 @@ package pebble
 import (
 	"context"
 	"errors"
+	"slices"
 
 	pdb "github.com/cockroachdb/pebble/v2"
 
@@ -21,15 +22,21 @@ const (
 
 // Apply implements [ledger.Writer].
 func (l *Ledger) Apply(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
-	acks, err := l.ApplyMany(ctx, []like.Command{cmd})
+	acks, err := l.accept(ctx, []like.Command{cmd})
 	if err != nil {
 		return ledger.Ack{}, err
 	}
 	return acks[0], nil
 }
 
-// ApplyMany implements [ledger.Writer].
+// ApplyMany implements [ledger.Writer]. The commands are copied, because the
+// writer may read them after a call whose context is done.
 func (l *Ledger) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
+	return l.accept(ctx, slices.Clone(cmds))
+}
+
+// accept checks and submits commands that the ledger owns from now on.
+func (l *Ledger) accept(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
 	end, err := l.calls.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -142,11 +149,14 @@ func (w *writer) apply(c *commit) error {
 	}
 	w.folder.begin()
 	batch := w.ledger.db.NewBatch()
-	for _, r := range c.requests {
-		if err := w.fold(c, batch, r); err != nil {
-			return errors.Join(err, batch.Close())
+	c.requests = slices.DeleteFunc(c.requests, func(r *request) bool {
+		// What one request cannot read fails that request alone.
+		err := w.fold(c, batch, r)
+		if err != nil {
+			r.done <- err
 		}
-	}
+		return err != nil
+	})
 	if err := w.folder.write(batch); err != nil {
 		return errors.Join(storeError(err), batch.Close())
 	}
