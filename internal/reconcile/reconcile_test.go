@@ -130,16 +130,31 @@ func TestAuditOfOneItemIsCounted(t *testing.T) {
 
 func TestRunStopsAfterTooManyRepairs(t *testing.T) {
 	k := &fakeKeeper{audits: []ledger.Audit{broken("a"), sound("b"), broken("c"), broken("d")}}
-	r := newReconciler(k, func(c *Config) { c.MaxRepairs = 2 })
+	r := newReconciler(k, func(c *Config) { c.MaxRepairs = 1 })
 	all, err := collect(r.AuditAll(t.Context(), true))
-	if !errors.Is(err, like.ErrCorrupt) || len(all) != 3 {
-		t.Errorf("with repair: %d items, error %v; want 3 and ErrCorrupt", len(all), err)
+	if stopped, ok := errors.AsType[*StoppedError](err); !ok || stopped.Repaired != 2 || !errors.Is(err, like.ErrCorrupt) || len(all) != 3 {
+		t.Errorf("with repair: %d items, error %v; want 3 and a stop at the second", len(all), err)
 	}
 	if valueOf(r.metrics.finished) != 0 {
 		t.Error("a stopped audit counts as finished")
 	}
 	if all, err = collect(r.AuditAll(t.Context(), false)); err != nil || len(all) != 4 {
 		t.Errorf("dry run: %d items, error %v; want all 4", len(all), err)
+	}
+}
+
+// TestAsManyRepairsAsAllowed: a run whose last correction is the last that it may
+// make came to its end, wherever that correction was.
+func TestAsManyRepairsAsAllowed(t *testing.T) {
+	for _, audits := range [][]ledger.Audit{
+		{broken("a"), sound("b"), broken("c")},
+		{broken("a"), broken("b"), sound("c")},
+	} {
+		r := newReconciler(&fakeKeeper{audits: audits}, func(c *Config) { c.MaxRepairs = 2 })
+		all, err := collect(r.AuditAll(t.Context(), true))
+		if err != nil || len(all) != 3 || len(r.Runs()) != 1 {
+			t.Errorf("%d items, %d runs, error %v; want all 3 and one run", len(all), len(r.Runs()), err)
+		}
 	}
 }
 
@@ -163,7 +178,7 @@ func TestAuditKeepsToItsShare(t *testing.T) {
 func TestPausedAuditEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newReconciler(&fakeKeeper{audits: []ledger.Audit{sound("a")}, each: time.Hour}, func(*Config) {})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour+time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour+mostPause/2)
 		defer cancel()
 		if _, err := collect(r.AuditAll(ctx, false)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v, want the context's", err)
