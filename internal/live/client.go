@@ -130,12 +130,12 @@ func (h *Hub) seatAt(c *client, items []like.Item) ([]*load, error) {
 		return loads, nil
 	}
 	// The new seat first, so that items of both audiences never stand empty.
-	old := *c
+	old, place := c.audience, c.place
 	if next != nil {
 		next.seat(c)
 	}
-	if old.audience != nil {
-		h.leave(old.audience, old.place)
+	if old != nil {
+		h.leave(old, place)
 	}
 	if next == nil {
 		c.audience = nil

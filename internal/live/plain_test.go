@@ -23,7 +23,7 @@ func (b bound) SetWriteDeadline(at time.Time) error { return b.control.SetWriteD
 // TestPlainStreams serves clients whose connections are not taken over, for longer
 // than a request may take.
 func TestPlainStreams(t *testing.T) {
-	const most = 200 * time.Millisecond
+	const most = 100 * time.Millisecond
 	for _, tt := range []struct {
 		name string
 		over func(*httptest.Server)
