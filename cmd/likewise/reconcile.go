@@ -40,6 +40,9 @@ func reconcileCommand() *cobra.Command {
 			return err
 		}
 		fmt.Fprintf(out, "%d items audited, %d differed, %d corrected\n", sum.Items, sum.Drifted, sum.Repaired)
+		if sum.Stopped != "" {
+			fmt.Fprintln(out, sum.Stopped)
+		}
 		if sum.Drifted > 0 {
 			return &failure{errors.New("drift found: totals or lists differed from the facts, which is a bug; please report it with the lines above"), exitDrift}
 		}

@@ -120,7 +120,7 @@ type Live struct {
 // Audit says how the totals are compared with the facts in the background.
 type Audit struct {
 	Every      time.Duration `key:"every" default:"24h" min:"0s" max:"8760h" doc:"time between two audits of everything; 0s = only when asked"`
-	MaxRepairs int           `key:"max_repairs" default:"1000" min:"1" max:"1000000000" unit:"items" doc:"corrected items after which an audit stops, because so much drift needs a person"`
+	MaxRepairs int           `key:"max_repairs" default:"1000" min:"1" max:"1000000000" unit:"items" doc:"items that an audit may correct; one more ends it, because so much drift needs a person"`
 }
 
 // Log says what is logged and how.

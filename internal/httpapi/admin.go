@@ -146,7 +146,7 @@ func (a *admin) remove(x *exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.log.InfoContext(r.Context(), "item removed", "by", x.viewer(), "item", item, "removed", n)
+	a.log.InfoContext(r.Context(), "item removed", "by", x.viewer(), "item", item.String(), "removed", n)
 	return x.answerJSON(http.StatusOK, removed{n})
 }
 

@@ -20,6 +20,7 @@ import (
 	"likewise/internal/auth"
 	"likewise/internal/ledger"
 	"likewise/internal/like"
+	"likewise/internal/reconcile"
 )
 
 var operator = tokenOf("operator", auth.ScopeAdmin)
@@ -73,6 +74,9 @@ func TestEraseAndRemove(t *testing.T) {
 		s.operate("POST", "/admin/v1/users/u1/erase", "").want(200, `{"removed":0}`)
 		s.operate("POST", "/admin/v1/users/a%2Fb/erase", "{}").want(200, `{"removed":3}`)
 		s.operate("POST", "/admin/v1/items/posts/1/remove", "").want(200, `{"removed":1}`)
+		if !strings.Contains(s.log.String(), "item=posts/1 ") {
+			t.Errorf("log: %s", s.log)
+		}
 		s.settle()
 		s.get(tokenOf("u2"), "/v1/likes/counts?posts=1,2,3").want(200, `{"counts":[`+
 			`{"collection":"posts","id":"1","count":0,"display":"0","liked_by_me":false},`+
@@ -141,6 +145,23 @@ func TestReconcile(t *testing.T) {
 			if tt.drifted > 0 && got[0]["drift"]["id"] != "3" {
 				t.Errorf("%q: %v", tt.query, got[0])
 			}
+		}
+	})
+}
+
+func TestReconcileThatStopsSaysWhy(t *testing.T) {
+	once(t, func(s *service) {
+		for i := range 5 {
+			s.put("u1", fmt.Sprint("posts/", i))
+			s.ledger.Skew(like.Item{Collection: "posts", ID: fmt.Sprint(i)}, 1)
+		}
+		cfg := reconcile.DefaultConfig()
+		cfg.MaxRepairs = 2
+		s.admin = mustAdmin(t, AdminDeps{Keeper: reconcile.New(s.ledger, cfg, nil, s.logger()), Auth: fakeAuth{}, Log: s.logger()})
+		got := linesOf(t, s.operate("POST", "/admin/v1/reconcile?repair=true", "").want(200, ""))
+		sum := got[len(got)-1]["summary"]
+		if text, _ := sum["stopped"].(string); !strings.HasPrefix(text, "stopped after correcting 3 items") || sum["repaired"] != 3.0 {
+			t.Errorf("%v", got)
 		}
 	})
 }

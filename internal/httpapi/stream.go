@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
 	"likewise/internal/ledger"
+	"likewise/internal/reconcile"
 )
 
 const (
@@ -84,9 +86,10 @@ func bodyOf(a ledger.Audit) auditBody {
 
 // tally is how far a reconciliation has come.
 type tally struct {
-	Items    int64 `json:"items"`
-	Drifted  int64 `json:"drifted"`
-	Repaired int64 `json:"repaired"`
+	Items    int64  `json:"items"`
+	Drifted  int64  `json:"drifted"`
+	Repaired int64  `json:"repaired"`
+	Stopped  string `json:"stopped,omitempty"` // why it stopped before the end
 }
 
 func (t *tally) add(a ledger.Audit) {
@@ -125,6 +128,10 @@ func (a *admin) reconcile(x *exchange, r *http.Request) error {
 	out, sum, last := x.streamed(), tally{}, time.Now()
 	defer func() { _ = out.end() }()
 	for found, err := range a.keeper.AuditAll(r.Context(), repair) {
+		if stopped, ok := errors.AsType[*reconcile.StoppedError](err); ok {
+			sum.Stopped = stopped.Error()
+			break
+		}
 		if err != nil {
 			p, _ := explain(err)
 			_ = out.line("error", problemBody{Type: p.urn(), Title: p.title, Status: p.status, Code: p.code, RequestID: x.id})
@@ -141,7 +148,7 @@ func (a *admin) reconcile(x *exchange, r *http.Request) error {
 		}
 	}
 	a.log.InfoContext(r.Context(), "reconciled", "by", x.viewer(), "repair", repair,
-		"items", sum.Items, "drifted", sum.Drifted, "repaired", sum.Repaired)
+		"items", sum.Items, "drifted", sum.Drifted, "repaired", sum.Repaired, "stopped", sum.Stopped)
 	return out.line("summary", sum)
 }
 

@@ -4,8 +4,7 @@
 //
 // Drift means a bug. It is corrected, because people look at the numbers, but it
 // is never silent: each differing item is an error in the log and moves a counter
-// that an alert watches. A run that would correct a great many items stops
-// instead: then the audit itself, or the store, is the more likely culprit.
+// that an alert watches. A run that corrects a great many items stops: then the audit itself, or the store, is the more likely culprit.
 //
 // The package must never compare a total with facts of another moment: what is
 // compared is what the ledger audits at one point of its history.
@@ -31,7 +30,7 @@ type Config struct {
 	// Every is the time between two audits of everything in the background; 0 does
 	// without. The first starts after that time.
 	Every time.Duration
-	// MaxRepairs is the number of corrected items after which a run stops.
+	// MaxRepairs is how many items a run may correct; one more ends it.
 	MaxRepairs int
 	// Share is the part of the time, above 0 and at most 1, that an audit of
 	// everything may work; it pauses for the rest.
@@ -55,6 +54,18 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// StoppedError is the last element of a run that corrected more items than it may.
+// It is a [like.ErrCorrupt].
+type StoppedError struct{ Repaired int }
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("stopped after correcting %d items: so much drift needs a person to look; "+
+		"a dry run lists the rest without changing it", e.Repaired)
+}
+
+// Unwrap returns the kind.
+func (e *StoppedError) Unwrap() error { return like.ErrCorrupt }
 
 // Reconciler is a keeper whose audits are watched. Safe for concurrent use.
 type Reconciler struct {
@@ -113,8 +124,8 @@ func (r *Reconciler) Audit(ctx context.Context, item like.Item, repair bool) (le
 	return a, err
 }
 
-// AuditAll implements [ledger.Keeper]. After MaxRepairs corrected items the last
-// element is an error that wraps [like.ErrCorrupt]; what remains is untouched.
+// AuditAll implements [ledger.Keeper]. The item that is one correction too many is
+// followed by a [StoppedError] as the last element; what remains is untouched.
 func (r *Reconciler) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Audit, error] {
 	return func(yield func(ledger.Audit, error) bool) {
 		begin, run := time.Now(), Run{}
@@ -129,9 +140,8 @@ func (r *Reconciler) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger
 				return
 			}
 			run.add(a)
-			if run.Repaired >= r.cfg.MaxRepairs {
-				yield(ledger.Audit{}, fmt.Errorf("%w: stopped after correcting %d items: so much drift needs a person to look; "+
-					"a dry run lists the rest without changing it", like.ErrCorrupt, run.Repaired))
+			if run.Repaired > r.cfg.MaxRepairs {
+				yield(ledger.Audit{}, &StoppedError{run.Repaired})
 				return
 			}
 			pace.resume()

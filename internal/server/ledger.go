@@ -78,5 +78,8 @@ func ReconcileOffline(
 	}
 	keeper := reconcile.New(facts, auditConfig(cfg), nil, slog.New(slog.DiscardHandler))
 	sum, err := transfer.Reconcile(ctx, keeper, repair, found)
+	if stopped, ok := errors.AsType[*reconcile.StoppedError](err); ok {
+		sum.Stopped, err = stopped.Error(), nil
+	}
 	return sum, errors.Join(err, facts.Close())
 }

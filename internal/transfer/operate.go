@@ -19,6 +19,8 @@ type Tally struct {
 	Items    int64 `json:"items"`
 	Drifted  int64 `json:"drifted"`
 	Repaired int64 `json:"repaired"`
+	// Stopped says why the audit stopped before its end, empty when it did not.
+	Stopped string `json:"stopped"`
 }
 
 // Reconcile audits every item of a ledger in this process and calls found for

@@ -27,6 +27,7 @@ func TestRemoteReconcile(t *testing.T) {
 		name, answer string
 		kind         error
 	}{
+		{"stopped", driftLine + strings.Replace(summaryLine, "}", `,"stopped":"too much"}`, 1), nil},
 		{"whole", `{"progress":{"items":3,"drifted":0,"repaired":0}}` + "\n" + driftLine + summaryLine, nil},
 		{"without a summary", driftLine, like.ErrUnavailable},
 		{"cut off", driftLine + `{"summ`, like.ErrUnavailable},
@@ -46,7 +47,7 @@ func TestRemoteReconcile(t *testing.T) {
 			if diff := cmp.Diff([]ledger.Audit{drifted}, found); diff != "" {
 				t.Errorf("found (-want +got):\n%s", diff)
 			}
-			if !errors.Is(err, tc.kind) || err == nil && sum != (Tally{Items: 9, Drifted: 1, Repaired: 1}) {
+			if !errors.Is(err, tc.kind) || err == nil && sum != (Tally{Items: 9, Drifted: 1, Repaired: 1, Stopped: map[bool]string{true: "too much"}[tc.name == "stopped"]}) {
 				t.Errorf("summary %+v, error %v", sum, err)
 			}
 		})
