@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -100,6 +103,41 @@ func TestLatencyRunsFromWhenARequestWasDue(t *testing.T) {
 	}
 	if r.P50 < 1 || r.Max < float64(stall.Milliseconds()) {
 		t.Errorf("p50 %v ms, max %v ms behind a stall of %v", r.P50, r.Max, stall)
+	}
+}
+
+// TestBatches checks that batches like each pair once, as one backend.
+func TestBatches(t *testing.T) {
+	cfg := testConfig(t, http.NotFoundHandler())
+	cfg.op, cfg.batch, cfg.users, cfg.items = "batch", 7, 5, 7
+	requests, err := newRequests(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	likes := map[string]bool{}
+	for n := range int64(5) {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(requests.append(nil, n))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body struct {
+			Commands []struct{ Op, Collection, ID, User string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Fatal(err)
+		}
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/likes:batch" || len(body.Commands) != 7 {
+			t.Errorf("%s %s with %d commands", r.Method, r.URL, len(body.Commands))
+		}
+		for _, c := range body.Commands {
+			if c.Op != "like" || c.Collection != "posts" {
+				t.Errorf("command %+v", c)
+			}
+			likes[c.ID+" "+c.User] = true
+		}
+	}
+	if len(likes) != 35 {
+		t.Errorf("%d pairs in 35 commands", len(likes))
 	}
 }
 

@@ -1,8 +1,8 @@
 // Command load is an open-loop load generator for a running likewise server.
 //
-//	load --url http://127.0.0.1:8080 --jwt-secret-file FILE [--op put|counts]
+//	load --url http://127.0.0.1:8080 --jwt-secret-file FILE [--op put|batch|counts]
 //	     [--rate N] [--connections N] [--duration 10s] [--users N] [--items N]
-//	     [--hot 0.5] [--page 20] [--json]
+//	     [--hot 0.5] [--page 20] [--batch 1000] [--json]
 //
 // Requests are due at a fixed rate, whatever the server does, and latency runs
 // from the moment at which a request was due: a server that stalls is charged
@@ -11,8 +11,9 @@
 // request as soon as the last one is answered, which finds the peak.
 //
 // put likes pairs of user and item one after the other, each pair once until all
-// users times items are used up; the share --hot goes to one item. counts reads
-// pages of --page items as a user.
+// users times items are used up; the share --hot goes to one item. batch likes the
+// same pairs, --batch of them in one request of a trusted backend; its rates count
+// requests. counts reads pages of --page items as a user.
 //
 // The report, as text or as one JSON object on standard output, has the offered
 // and the answered rate, answers by status, refusals without Retry-After, and
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.StringVar(&cfg.url, "url", cfg.url, "base URL of the server")
 	flags.StringVar(&cfg.secretFile, "jwt-secret-file", "", "file with the HS256 secret of the server")
-	flags.StringVar(&cfg.op, "op", cfg.op, "put or counts")
+	flags.StringVar(&cfg.op, "op", cfg.op, "put, batch or counts")
 	flags.IntVar(&cfg.rate, "rate", 0, "requests due per second; 0 = as fast as they are answered")
 	flags.IntVar(&cfg.connections, "connections", cfg.connections, "connections, and so requests under way at most")
 	flags.DurationVar(&cfg.duration, "duration", cfg.duration, "length of the run")
@@ -56,6 +57,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&cfg.items, "items", cfg.items, "items")
 	flags.Float64Var(&cfg.hot, "hot", 0, "share of likes that go to one item, 0 to 1")
 	flags.IntVar(&cfg.page, "page", cfg.page, "items of one counts request")
+	flags.IntVar(&cfg.batch, "batch", cfg.batch, "likes of one batch request")
 	asJSON := flags.Bool("json", false, "report as JSON")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -108,13 +110,14 @@ type config struct {
 	url, secretFile, op string
 	rate, connections   int
 	duration            time.Duration
-	users, items, page  int
+	users, items        int
+	page, batch         int
 	hot                 float64
 }
 
 func defaultConfig() config {
 	return config{
 		url: "http://127.0.0.1:8080", op: "put", connections: 64, duration: 10 * time.Second,
-		users: 10_000, items: 1_000, page: 20,
+		users: 10_000, items: 1_000, page: 20, batch: 1000,
 	}
 }
