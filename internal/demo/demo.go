@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -54,8 +55,10 @@ type Deps struct {
 	Sign   func(user like.User, ttl time.Duration) (string, error)
 	Verify func(ctx context.Context, token string) (like.User, error)
 	// Limit bounds how many visitors one address may make.
-	Limit limit.Limiter
-	Log   *slog.Logger
+	Limit interface {
+		Allow(ctx context.Context, key string) (limit.Decision, error)
+	}
+	Log *slog.Logger
 }
 
 // Demo is the page, the crowd and the visitors. It is an [http.Handler] of its
@@ -171,7 +174,9 @@ func (m *Demo) welcome(w http.ResponseWriter, r *http.Request) (like.User, strin
 	if err != nil || !decision.OK {
 		return "", "", false
 	}
-	user := like.User(namePrefix + strings.ToLower(rand.Text()[:6]))
+	name := make([]byte, 4)
+	_, _ = rand.Read(name) // never fails
+	user := like.User(namePrefix + hex.EncodeToString(name))
 	token, err := m.d.Sign(user, visitorTTL)
 	if err != nil {
 		m.d.Log.Error("a visitor got no token", "error", err)
