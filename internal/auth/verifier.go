@@ -117,20 +117,30 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if len(token) > MaxTokenBytes {
 		return v.refuse(ctx, errors.New("token is too long"))
 	}
-	hash := sha256.Sum256([]byte(token))
-	if v.cache != nil {
-		if known, ok := v.cache.GetIfPresent(hash); ok && v.holds(known) {
-			return known.identity, nil
-		}
+	if known, ok := v.Known(token); ok {
+		return known, nil
 	}
 	fresh, err := v.check(ctx, token)
 	if err != nil {
 		return v.refuse(ctx, err)
 	}
 	if v.cache != nil {
-		v.cache.Set(hash, fresh)
+		v.cache.Set(sha256.Sum256([]byte(token)), fresh)
 	}
 	return fresh.identity, nil
+}
+
+// Known returns the identity of a token that Verify accepted before and still
+// would, if that is remembered. It costs a hash where Verify may cost a signature.
+func (v *Verifier) Known(token string) (Identity, bool) {
+	if v.cache == nil {
+		return Identity{}, false
+	}
+	known, ok := v.cache.GetIfPresent(sha256.Sum256([]byte(token)))
+	if !ok || !v.holds(known) {
+		return Identity{}, false
+	}
+	return known.identity, true
 }
 
 func (v *Verifier) holds(known verified) bool {

@@ -275,11 +275,20 @@ func TestCachedTokenExpires(t *testing.T) {
 		cfg.Leeway = 0
 		v := newVerifier(t, cfg)
 		token := must(Sign(cfg, "u1", nil, time.Hour))
+		if _, ok := v.Known(token); ok {
+			t.Fatal("known before it was verified")
+		}
 		for range 60 {
 			if _, err := v.Verify(t.Context(), token); err != nil {
 				t.Fatal(err)
 			}
+			if known, ok := v.Known(token); !ok || known.User != "u1" {
+				t.Fatalf("known %v: %+v", ok, known)
+			}
 			time.Sleep(time.Minute)
+		}
+		if _, ok := v.Known(token); ok {
+			t.Fatal("known at its exp")
 		}
 		if _, err := v.Verify(t.Context(), token); !errors.Is(err, ErrUnauthenticated) {
 			t.Fatalf("at its exp: %v", err)

@@ -15,8 +15,14 @@ func (s *site) admit(x *exchange, r *http.Request, a access) error {
 		return refuse(headersTooLarge, "a token has at most %d bytes", auth.MaxTokenBytes)
 	}
 	if present && err == nil {
-		x.identity, err = s.auth.Verify(r.Context(), token)
-		x.known = err == nil
+		if x.identity, x.known = s.auth.Known(token); !x.known {
+			// An address that used up its limit costs no more checks of signatures.
+			if over := s.mayFail(x, r); over != nil {
+				return over
+			}
+			x.identity, err = s.auth.Verify(r.Context(), token)
+			x.known = err == nil
+		}
 	}
 	if !x.known {
 		return s.admitUnknown(x, r, a, err)
@@ -33,12 +39,28 @@ func (s *site) admit(x *exchange, r *http.Request, a access) error {
 	return take(x, r, s.readLimit, "reads", string(x.identity.User))
 }
 
+// mayFail refuses an address that has nothing left to be charged with.
+func (s *site) mayFail(x *exchange, r *http.Request) error {
+	if s.addressLimit == nil {
+		return nil
+	}
+	d, err := s.addressLimit.Peek(r.Context(), s.address(r))
+	if err != nil || d.OK {
+		return nil
+	}
+	return overLimit(x, d, "address")
+}
+
+// address is the key of a request's limit without a valid token.
+func (s *site) address(r *http.Request) string {
+	return limit.Key(limit.ClientAddr(r, s.cfg.TrustedProxies))
+}
+
 // admitUnknown admits a request without a verified token; err says what was wrong
 // with the one that it has.
 func (s *site) admitUnknown(x *exchange, r *http.Request, a access, err error) error {
-	if !a.system && s.addressLimit != nil {
-		key := limit.Key(limit.ClientAddr(r, s.cfg.TrustedProxies))
-		if over := take(x, r, s.addressLimit, "address", key); over != nil {
+	if s.addressLimit != nil && (!a.system || err != nil) {
+		if over := take(x, r, s.addressLimit, "address", s.address(r)); over != nil {
 			return over
 		}
 	}
@@ -68,9 +90,14 @@ func take(x *exchange, r *http.Request, l limit.Limiter, policy, key string) err
 	if err != nil {
 		return nil
 	}
-	d.WriteHeader(x.Header(), policy)
 	if !d.OK {
-		return refuse(rateLimited, "try again in %d s", d.RetryAfter)
+		return overLimit(x, d, policy)
 	}
+	d.WriteHeader(x.Header(), policy)
 	return nil
+}
+
+func overLimit(x *exchange, d limit.Decision, policy string) error {
+	d.WriteHeader(x.Header(), policy)
+	return refuse(rateLimited, "try again in %d s", d.RetryAfter)
 }

@@ -1,12 +1,15 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"likewise/internal/auth"
 	"likewise/internal/like"
@@ -207,7 +210,7 @@ func TestAddressLimit(t *testing.T) {
 		forged := http.Header{"X-Forwarded-For": {"203.0.113.9"}, "X-Real-Ip": {"203.0.113.9"}}
 		for _, token := range []string{"", "bad"} {
 			for _, c := range everyRoute(token) {
-				if c.header = forged; c.target == "/v1/openapi.json" {
+				if c.header = forged; c.target == "/v1/openapi.json" && token == "" {
 					continue
 				}
 				a := s.do(c)
@@ -225,4 +228,49 @@ func TestAddressLimit(t *testing.T) {
 		l.err = errors.New("down")
 		s.get("", "/v1/posts/1/like").want(200, "")
 	}, func(o *options) { o.deps.AddressLimit = l })
+}
+
+// countingAuth is fakeAuth that remembers nothing and counts what it verifies.
+type countingAuth struct {
+	fakeAuth
+	verified atomic.Int64
+}
+
+func (*countingAuth) Known(string) (auth.Identity, bool) { return auth.Identity{}, false }
+
+func (a *countingAuth) Verify(ctx context.Context, token string) (auth.Identity, error) {
+	a.verified.Add(1)
+	return a.fakeAuth.Verify(ctx, token)
+}
+
+// TestFloodOfWrongTokens: an address pays for the first wrong tokens, and costs no
+// signature after that, whatever it asks for.
+func TestFloodOfWrongTokens(t *testing.T) {
+	const burst = 10
+	verifier := &countingAuth{}
+	once(t, func(s *service) {
+		for range burst {
+			s.put("u1", "posts/1").want(200, "") // a good token costs the address nothing
+		}
+		verifier.verified.Store(0)
+		refused := 0
+		for range 20 {
+			for _, c := range everyRoute("bad") {
+				if s.do(c).Code == http.StatusTooManyRequests {
+					refused++
+				}
+			}
+		}
+		if n := verifier.verified.Load(); n != burst || refused != 20*len(everyRoute(""))-burst {
+			t.Errorf("%d tokens verified, %d requests refused; want %d verified and the others refused", n, refused, burst)
+		}
+		time.Sleep(time.Second)
+		s.put("u1", "posts/1").want(200, "")
+	}, func(o *options) {
+		addresses, err := limit.NewLocal(limit.Config{Rate: 1, Burst: burst, MaxKeys: 1 << 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.deps.Auth, o.deps.AddressLimit = verifier, addresses
+	})
 }

@@ -192,8 +192,13 @@ func (f *faults) EraseUser(ctx context.Context, user like.User) (int64, error) {
 	return f.Ledger.EraseUser(ctx, user)
 }
 
-// fakeAuth accepts tokens made by tokenOf.
+// fakeAuth accepts tokens made by tokenOf, and remembers them all.
 type fakeAuth struct{}
+
+func (a fakeAuth) Known(token string) (auth.Identity, bool) {
+	identity, err := a.Verify(context.Background(), token)
+	return identity, err == nil
+}
 
 func tokenOf(user string, scopes ...string) string {
 	return "ok." + url.QueryEscape(user) + "." + strings.Join(scopes, ".")
@@ -226,6 +231,12 @@ func (l *fakeLimit) Allow(_ context.Context, key string) (limit.Decision, error)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.keys = append(l.keys, key)
+	return l.d, l.err
+}
+
+func (l *fakeLimit) Peek(context.Context, string) (limit.Decision, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.d, l.err
 }
 

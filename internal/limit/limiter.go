@@ -16,6 +16,8 @@ import (
 // what to do without an answer. Safe for concurrent use.
 type Limiter interface {
 	Allow(ctx context.Context, key string) (Decision, error)
+	// Peek returns what Allow would, and takes nothing.
+	Peek(ctx context.Context, key string) (Decision, error)
 }
 
 // Decision is the answer about one request.

@@ -141,6 +141,9 @@ func TestModel(t *testing.T) {
 			for range r.IntN(15) {
 				full, want := l.bucket.take(model[key], time.Since(start))
 				model[key] = full
+				if seen, err := l.Peek(t.Context(), key); err != nil || seen != want {
+					t.Fatalf("peek at key %s after %v: %+v, error %v; want %+v", key, time.Since(start), seen, err, want)
+				}
 				if diff := cmp.Diff(want, allow(t, l, key)); diff != "" {
 					t.Fatalf("key %s after %v (-want +got):\n%s", key, time.Since(start), diff)
 				}

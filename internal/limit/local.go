@@ -10,8 +10,8 @@ import (
 // shards spreads the keys over independent locks.
 const shards = 16
 
-// Local is a [Limiter] in the memory of this process. Its Allow never fails and
-// does not look at its context.
+// Local is a [Limiter] in the memory of this process. Its methods never fail and do
+// not look at their context.
 type Local struct {
 	bucket bucket
 	off    bool
@@ -59,6 +59,25 @@ func (l *Local) Allow(_ context.Context, key string) (Decision, error) {
 	now := time.Since(l.start)
 	s.turn(now, l.bucket.window())
 	return s.take(l.bucket, key, now), nil
+}
+
+// Peek implements [Limiter].
+func (l *Local) Peek(_ context.Context, key string) (Decision, error) {
+	if l.off {
+		return Decision{OK: true}, nil
+	}
+	s := &l.shards[maphash.String(l.seed, key)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	full, known := s.young[key]
+	if !known {
+		full, known = s.old[key]
+	}
+	if !known && len(s.young)+len(s.old) >= s.limit {
+		full = s.spare
+	}
+	_, d := l.bucket.take(full, time.Since(l.start))
+	return d, nil
 }
 
 func (s *shard) turn(now, window time.Duration) {
