@@ -35,6 +35,10 @@ type Config struct {
 	Leeway time.Duration
 	// Refresh is the time between two readings of JWKS, from a minute to a day.
 	Refresh time.Duration
+	// MaxAge is how long a key set counts without a successful reading of JWKS, at
+	// least twice Refresh; 0 is for ever. Its tokens are not accepted after that,
+	// and Ready warns in the last tenth.
+	MaxAge time.Duration
 	// CacheTokens bounds the verified tokens remembered, about 300 bytes each.
 	// Zero remembers none.
 	CacheTokens int
@@ -46,6 +50,7 @@ func DefaultConfig() Config {
 	return Config{
 		Leeway:      30 * time.Second,
 		Refresh:     5 * time.Minute,
+		MaxAge:      24 * time.Hour,
 		CacheTokens: 65_536,
 	}
 }
@@ -61,6 +66,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("%w: token leeway must be from 0s to %s", like.ErrInvalid, maxLeeway)
 	case c.Refresh < refreshGap || c.Refresh > 24*time.Hour:
 		return fmt.Errorf("%w: JWKS refresh must be from %s to 24h", like.ErrInvalid, refreshGap)
+	case c.MaxAge != 0 && c.MaxAge < 2*c.Refresh:
+		return fmt.Errorf("%w: JWKS maximum age must be 0 or at least twice the refresh", like.ErrInvalid)
 	case c.CacheTokens < 0:
 		return fmt.Errorf("%w: number of cached tokens is negative", like.ErrInvalid)
 	}

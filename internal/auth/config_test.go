@@ -36,6 +36,9 @@ func TestValidate(t *testing.T) {
 		{"negative leeway", with(func(c *Config) { c.Leeway = -1 }), false},
 		{"long leeway", with(func(c *Config) { c.Leeway = time.Minute + 1 }), false},
 		{"fast refresh", with(func(c *Config) { c.Refresh = time.Second }), false},
+		{"keys older than two readings", with(func(c *Config) { c.MaxAge = 9 * time.Minute }), false},
+		{"keys of two readings", with(func(c *Config) { c.MaxAge = 10 * time.Minute }), true},
+		{"keys of any age", with(func(c *Config) { c.MaxAge = 0 }), true},
 		{"slow refresh", with(func(c *Config) { c.Refresh = 48 * time.Hour }), false},
 		{"negative cache", with(func(c *Config) { c.CacheTokens = -1 }), false},
 	} {

@@ -25,6 +25,7 @@ const (
 
 var (
 	errNoKeys     = fmt.Errorf("%w: token keys are not loaded yet", like.ErrUnavailable)
+	errOldKeys    = fmt.Errorf("%w: token keys could not be read again for too long", like.ErrUnavailable)
 	errUnknownKey = errors.New("token key is unknown")
 )
 
@@ -33,8 +34,10 @@ var (
 type keyring struct {
 	fetch func(context.Context) ([]byte, error)
 	every time.Duration
+	age   time.Duration // after which keys that were not read again do not count; 0 = never
 	log   *slog.Logger
 	keys  atomic.Pointer[keySet]
+	read  atomic.Pointer[time.Time] // start of the newest reading that succeeded
 	wake  chan struct{} // capacity 1; at most one token per refresh
 
 	mu struct {
@@ -45,7 +48,7 @@ type keyring struct {
 }
 
 func newKeyring(cfg Config, log *slog.Logger) (*keyring, error) {
-	k := &keyring{every: cfg.Refresh, log: log, wake: make(chan struct{}, 1)}
+	k := &keyring{every: cfg.Refresh, age: cfg.MaxAge, log: log, wake: make(chan struct{}, 1)}
 	if isURL(cfg.JWKS) {
 		k.fetch = fetchURL(cfg.JWKS)
 		return k, nil
@@ -59,18 +62,31 @@ func newKeyring(cfg Config, log *slog.Logger) (*keyring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", like.ErrInvalid, cfg.JWKS, err)
 	}
-	k.keys.Store(set)
 	k.mu.last = time.Now()
+	k.read.Store(new(k.mu.last))
+	k.keys.Store(set)
 	return k, nil
+}
+
+// usable reports, as [like.ErrUnavailable], that there are no keys, or that they are
+// older than age.
+func (k *keyring) usable(age time.Duration) error {
+	if k.keys.Load() == nil {
+		return errNoKeys
+	}
+	if age > 0 && time.Since(*k.read.Load()) > age {
+		return errOldKeys
+	}
+	return nil
 }
 
 // lookup returns a key and the set it is in. An unknown key is looked for once
 // more after a refresh, if one is due or under way.
 func (k *keyring) lookup(ctx context.Context, id keyID) (any, *keySet, error) {
-	set := k.keys.Load()
-	if set == nil {
-		return nil, nil, errNoKeys
+	if err := k.usable(k.age); err != nil {
+		return nil, nil, err
 	}
+	set := k.keys.Load()
 	if key, ok := set.find(id); ok {
 		return key, set, nil
 	}
@@ -159,18 +175,21 @@ func (k *keyring) run(ctx context.Context) {
 func (k *keyring) refresh(ctx context.Context) error {
 	k.begin()
 	defer k.end()
+	begin := time.Now()
 	raw, err := k.fetch(ctx)
 	if err != nil {
 		return err
 	}
 	old := k.keys.Load()
 	if old != nil && bytes.Equal(old.raw, raw) {
+		k.read.Store(&begin)
 		return nil
 	}
 	set, err := parseKeySet(raw)
 	if err != nil {
 		return err
 	}
+	k.read.Store(&begin)
 	k.keys.Store(set)
 	k.log.LogAttrs(ctx, slog.LevelInfo, "token keys loaded", slog.Int("keys", len(set.keys)))
 	return nil

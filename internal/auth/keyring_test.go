@@ -194,6 +194,53 @@ func TestEndpointDown(t *testing.T) {
 	})
 }
 
+// TestKeysExpire takes the endpoint away for longer than keys may be old.
+func TestKeysExpire(t *testing.T) {
+	for name, age := range map[string]time.Duration{"after a day": 24 * time.Hour, "never": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := &endpoint{set: ecSet("a")}
+				v := remoteVerifier(t, e)
+				v.ring.age = age
+				defer start(t, v)()
+				time.Sleep(30 * time.Hour) // an endpoint that says the same keeps its keys young
+				token := ecToken("a")
+				verify(t, v, token, nil)
+
+				e.serve(nil, errDown)
+				time.Sleep(21 * time.Hour)
+				verify(t, v, token, nil)
+				if err := v.Ready(); err != nil {
+					t.Errorf("Ready after 21 hours: %v", err)
+				}
+				time.Sleep(time.Hour)
+				verify(t, v, token, nil)
+				if err := v.Ready(); (age > 0) != errors.Is(err, like.ErrUnavailable) {
+					t.Errorf("Ready after 22 hours: %v", err)
+				}
+				time.Sleep(2*time.Hour + time.Second)
+				fresh := ecToken("a")
+				if age == 0 {
+					verify(t, v, fresh, nil)
+					return
+				}
+				verify(t, v, fresh, like.ErrUnavailable)
+				if _, ok := v.Known(token); ok {
+					t.Error("a remembered token outlives its key")
+				}
+				verify(t, v, "garbage", ErrUnauthenticated)
+
+				e.serve(ecSet("a"), nil)
+				time.Sleep(refreshGap + time.Second)
+				verify(t, v, fresh, nil)
+				if err := v.Ready(); err != nil {
+					t.Errorf("Ready again: %v", err)
+				}
+			})
+		})
+	}
+}
+
 func TestRunEndsWhileFetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{delay: time.Hour}

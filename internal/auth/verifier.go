@@ -98,17 +98,19 @@ func (v *Verifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports, as [like.ErrUnavailable], that the key set was never loaded.
+// Ready reports, as [like.ErrUnavailable], that the key set was never loaded, or
+// that nine tenths of its maximum age have passed since it was last read.
 func (v *Verifier) Ready() error {
-	if v.ring != nil && v.ring.keys.Load() == nil {
-		return errNoKeys
+	if v.ring == nil {
+		return nil
 	}
-	return nil
+	return v.ring.usable(v.ring.age / 10 * 9)
 }
 
 // Verify returns the identity that a token proves. Its error is
 // [ErrUnauthenticated] and nothing more for any token that is not accepted, or
-// wraps [like.ErrUnavailable] when the token's key set was never loaded. A token
+// wraps [like.ErrUnavailable] when the token's key set was never loaded or is too
+// old. A token
 // counts until exp plus the leeway, remembered or not.
 //
 // A token that names an unknown key waits for a refresh when one is due or under
@@ -144,13 +146,16 @@ func (v *Verifier) Known(token string) (Identity, bool) {
 }
 
 func (v *Verifier) holds(known verified) bool {
-	return time.Now().Before(known.until) && (known.keys == nil || known.keys == v.ring.keys.Load())
+	return time.Now().Before(known.until) &&
+		(known.keys == nil || known.keys == v.ring.keys.Load() && v.ring.usable(v.ring.age) == nil)
 }
 
 func (v *Verifier) refuse(ctx context.Context, reason error) (Identity, error) {
 	v.log.LogAttrs(ctx, slog.LevelDebug, "token refused", slog.Any("reason", reason))
-	if errors.Is(reason, like.ErrUnavailable) {
-		return Identity{}, errNoKeys
+	for _, ours := range []error{errNoKeys, errOldKeys} {
+		if errors.Is(reason, ours) {
+			return Identity{}, ours
+		}
 	}
 	return Identity{}, ErrUnauthenticated
 }

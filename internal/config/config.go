@@ -57,6 +57,9 @@ type JWT struct {
 	Issuer     string        `key:"issuer" doc:"the iss that tokens must have; empty = any"`
 	Audience   string        `key:"audience" doc:"the aud that tokens must have; empty = any"`
 	Leeway     time.Duration `key:"leeway" default:"30s" min:"0s" max:"60s" doc:"clock difference that exp and nbf allow for"`
+
+	JWKSRefresh time.Duration `key:"jwks_refresh" default:"5m" min:"1m" max:"24h" doc:"time between two readings of jwks; an unknown key is looked for once a minute at most"`
+	JWKSMaxAge  time.Duration `key:"jwks_max_age" default:"24h" min:"0s" max:"8760h" doc:"time after which keys that could not be read again do not count: requests with their tokens get 503. The server is not ready from nine tenths of it on; 0s = keys count for ever"`
 }
 
 // Limits bounds what one caller may take. The limits of list lengths are part of

@@ -121,6 +121,9 @@ func (c Config) checkPairs() error {
 	if c.Limits.ReadHeaderTimeout > c.Limits.ReadTimeout {
 		errs = append(errs, fmt.Errorf("limits.read_header_timeout: %v is above limits.read_timeout, %v; lower the one or raise the other", c.Limits.ReadHeaderTimeout, c.Limits.ReadTimeout))
 	}
+	if c.JWT.JWKSMaxAge != 0 && c.JWT.JWKSMaxAge < 2*c.JWT.JWKSRefresh {
+		errs = append(errs, fmt.Errorf("jwt.jwks_max_age: %v is below twice jwt.jwks_refresh, %v; raise the one or lower the other", c.JWT.JWKSMaxAge, c.JWT.JWKSRefresh))
+	}
 	if c.Counts.RefreshAfter > c.Counts.ExpireAfter {
 		errs = append(errs, fmt.Errorf("counts.refresh_after: %v is above counts.expire_after, %v; lower the one or raise the other", c.Counts.RefreshAfter, c.Counts.ExpireAfter))
 	}

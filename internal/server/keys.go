@@ -50,6 +50,7 @@ func authConfig(cfg config.Config, own func(path string) ([]byte, error)) (auth.
 	to := auth.DefaultConfig()
 	to.JWKS = cfg.JWKS
 	to.Issuer, to.Audience, to.Leeway = cfg.JWT.Issuer, cfg.JWT.Audience, cfg.JWT.Leeway
+	to.Refresh, to.MaxAge = cfg.JWT.JWKSRefresh, cfg.JWT.JWKSMaxAge
 	var err error
 	switch {
 	case cfg.JWT.SecretFile != "":
