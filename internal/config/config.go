@@ -74,13 +74,17 @@ type Limits struct {
 
 	MaxConnections           int   `key:"max_connections" default:"20000" min:"1" max:"10000000" unit:"connections" doc:"open connections to the public API"`
 	MaxConnectionsPerAddress int   `key:"max_connections_per_address" default:"0" min:"0" max:"10000000" unit:"connections" doc:"open connections from one address; 0 = no limit of its own, as is right behind a proxy"`
-	MaxHeaderBytes           Bytes `key:"max_header_bytes" default:"16KiB" min:"4KiB" max:"1MiB" doc:"size of a request's headers"`
+	MaxURLBytes              Bytes `key:"max_url_bytes" default:"8KiB" min:"1KiB" max:"1MiB" doc:"size of a URL; longer ones get 414"`
+	MaxHeaderBytes           Bytes `key:"max_header_bytes" default:"16KiB" min:"4KiB" max:"1MiB" doc:"size of a request's first line and headers that is always taken; from 4KiB more on the answer is a bare 431"`
 	MaxBodyBytes             Bytes `key:"max_body_bytes" default:"1MiB" min:"1KiB" max:"64MiB" doc:"size of a request's body"`
 
 	ReadHeaderTimeout time.Duration `key:"read_header_timeout" default:"5s" min:"100ms" max:"5m" doc:"time to send the headers"`
-	ReadTimeout       time.Duration `key:"read_timeout" default:"15s" min:"100ms" max:"1h" doc:"time to send a whole request"`
+	ReadTimeout       time.Duration `key:"read_timeout" default:"15s" min:"100ms" max:"1h" doc:"time to send a whole request, and for a body from when it is read on"`
+	RequestTimeout    time.Duration `key:"request_timeout" default:"10s" min:"100ms" max:"5m" doc:"time to work on a request to the public API, from its headers on"`
+	WriteTimeout      time.Duration `key:"write_timeout" default:"1m" min:"1s" max:"1h" doc:"time for a whole request to the public API, with a client that reads the answer slowly; streams have live.write_timeout"`
 	IdleTimeout       time.Duration `key:"idle_timeout" default:"2m" min:"1s" max:"24h" doc:"time that an unused connection is kept"`
 	ShutdownTimeout   time.Duration `key:"shutdown_timeout" default:"10s" min:"1s" max:"10m" doc:"time for a graceful shutdown"`
+	DrainDelay        time.Duration `key:"drain_delay" default:"0s" min:"0s" max:"10m" doc:"time before a shutdown in which the server says that it is not ready and still serves; as long as a load balancer needs to notice"`
 
 	BatchMaxCommands  int `key:"batch_max_commands" default:"1000" min:"1" max:"1000" unit:"commands" doc:"commands of one batch"`
 	CountsMaxItems    int `key:"counts_max_items" default:"100" min:"1" max:"100" unit:"items" doc:"items of one counts request"`
@@ -105,6 +109,7 @@ type Pebble struct {
 type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
+	LoadTimeout  time.Duration `key:"load_timeout" default:"1s" min:"1ms" max:"1m" doc:"time to read totals from the store; a slower read has failed"`
 	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age up to which a total is answered while the store cannot be read"`
 }
 
@@ -124,6 +129,7 @@ type Live struct {
 type Audit struct {
 	Every      time.Duration `key:"every" default:"24h" min:"0s" max:"8760h" doc:"time between two audits of everything; 0s = only when asked"`
 	MaxRepairs int           `key:"max_repairs" default:"1000" min:"1" max:"1000000000" unit:"items" doc:"items that an audit may correct; one more ends it, because so much drift needs a person"`
+	Share      float64       `key:"share" default:"0.5" min:"0.01" max:"1" doc:"part of the time that an audit of everything may work; it pauses for the rest"`
 }
 
 // Log says what is logged and how.

@@ -200,6 +200,8 @@ func TestMistakes(t *testing.T) {
 		{name: "trace URL", file: "trace_endpoint: localhost:4318", want: []string{"trace_endpoint", "http://127.0.0.1:4318"}},
 		{name: "page", file: "limits: {page_max: 20}", want: []string{"limits.page_default: 50", "limits.page_max, 20"}},
 		{name: "timeouts", file: "limits: {read_timeout: 1s}", want: []string{"limits.read_header_timeout"}},
+		{name: "sizes", file: "limits: {max_url_bytes: 17KiB}", want: []string{"limits.max_url_bytes", "limits.max_header_bytes"}},
+		{name: "times", file: "limits: {request_timeout: 61s}", want: []string{"limits.request_timeout", "limits.write_timeout"}},
 		{name: "age of keys", file: "jwt: {jwks_max_age: 9m59s}", want: []string{"jwt.jwks_max_age", "jwt.jwks_refresh"}},
 		{name: "ages", file: "counts: {expire_after: 1ms}", want: []string{"counts.refresh_after"}},
 		{name: "all at once", file: "a: 1\nb: 2\n", env: []string{"LIKEWISE_C=3"}, want: []string{`"a"`, `"b"`, "LIKEWISE_C"}},

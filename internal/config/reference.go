@@ -26,7 +26,34 @@ Durations have a unit (` + "`500ms`, `5s`, `2m`" + `), sizes may have one (` + "
 separated by commas elsewhere. Secrets are never values: settings name the files that hold them.
 `
 
-// Reference is docs/config.md: all settings with default, range and meaning.
+const referenceFoot = `
+## Fixed limits
+
+These are part of the API's contract or protect the process from one caller, and cannot be set.
+
+| what | limit |
+|---|---|
+| name of a collection | 32 bytes |
+| id of an item, a user | 128 bytes |
+| token; 431 above | 8 KiB |
+| cursor of a list | 256 bytes |
+| ` + "`X-Request-Id`" + ` that is taken over | 64 bytes |
+| message on a WebSocket | 16 KiB; 5 a second, 20 at once |
+| time that a client has to take 32 KiB of a long answer (export, reconcile) | 30 s |
+| connections to the admin listener | 256 |
+| requests to the admin listener | URL 8 KiB, body 1 MiB; 10 s for health and the console, no end for audits, erasures, exports and backups |
+| reading ` + "`jwks`" + ` | 10 s and 1 MiB |
+| time that a request with an unknown key waits for a reading of ` + "`jwks`" + ` | 100 ms |
+| verified tokens that are remembered | 65,536 |
+| users and addresses with a bucket of their own for each rate | 1,048,576 and 262,144; others share some until idle ones are forgotten |
+| audits of everything that the console shows | 20 |
+| wait before idle connections are closed at a shutdown | 250 ms |
+
+A connection above a limit is closed without an answer.
+`
+
+// Reference is docs/config.md: all settings with default, range and meaning, and the
+// limits that are none.
 func Reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
@@ -47,6 +74,7 @@ func Reference() string {
 		}
 		fmt.Fprintf(&b, "| `%s`<br>`--%s`<br>`%s` | %s | %s | %s |\n", s.key, s.flag, s.env, s.defaultText(), s.rangeText(), s.doc)
 	}
+	b.WriteString(referenceFoot)
 	return b.String()
 }
 

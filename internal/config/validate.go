@@ -118,6 +118,12 @@ func (c Config) checkPairs() error {
 	if c.Limits.PageDefault > c.Limits.PageMax {
 		errs = append(errs, fmt.Errorf("limits.page_default: %d is above limits.page_max, %d; lower the one or raise the other", c.Limits.PageDefault, c.Limits.PageMax))
 	}
+	if c.Limits.MaxURLBytes > c.Limits.MaxHeaderBytes {
+		errs = append(errs, fmt.Errorf("limits.max_url_bytes: %v is above limits.max_header_bytes, %v; lower the one or raise the other", c.Limits.MaxURLBytes, c.Limits.MaxHeaderBytes))
+	}
+	if c.Limits.RequestTimeout > c.Limits.WriteTimeout {
+		errs = append(errs, fmt.Errorf("limits.request_timeout: %v is above limits.write_timeout, %v; lower the one or raise the other", c.Limits.RequestTimeout, c.Limits.WriteTimeout))
+	}
 	if c.Limits.ReadHeaderTimeout > c.Limits.ReadTimeout {
 		errs = append(errs, fmt.Errorf("limits.read_header_timeout: %v is above limits.read_timeout, %v; lower the one or raise the other", c.Limits.ReadHeaderTimeout, c.Limits.ReadTimeout))
 	}

@@ -38,7 +38,7 @@ func (s *Server) assemble(ctx context.Context, cfg config.Config, o Options) err
 	if s.public, err = s.listen(ctx, "public", cfg.Listen, "--listen", connections(cfg)); err != nil {
 		return err
 	}
-	if s.admin, err = s.listen(ctx, "admin", cfg.AdminListen, "--admin-listen", limit.ConnConfig{}); err != nil {
+	if s.admin, err = s.listen(ctx, "admin", cfg.AdminListen, "--admin-listen", limit.ConnConfig{Total: adminConnections}); err != nil {
 		return err
 	}
 	observe.LimitMemory(observe.Memory{Configured: int64(cfg.MemoryLimit), Store: storeMemory(cfg)}, s.log)
@@ -89,7 +89,7 @@ func (s *Server) connect(cfg config.Config, o Options, keys keys, facts ledger.L
 		return err
 	}
 	s.public.handle(s.lastAnswers(withPages(tracer.Wrap(api), public...)), cfg.Limits, s.log)
-	s.public.http.WriteTimeout = publicWriteTimeout
+	s.public.http.WriteTimeout = cfg.Limits.WriteTimeout
 	s.admin.handle(withProfiles(cfg.Pprof, withPages(operators, web.Console())), cfg.Limits, s.log)
 	s.registry.MustRegister(newConnectionsCollector(s.public.listener))
 	return nil
@@ -148,11 +148,8 @@ func (s *Server) adminAPI(
 ) (http.Handler, error) {
 	keeper := reconcile.New(facts, auditConfig(cfg), s.registry, s.log)
 	hottest := hot.New(s.log)
-	s.background = append(
-		s.background,
-		part{"background audit", keeper.Run},
-		part{"hot items", func(ctx context.Context) error { return hottest.Run(ctx, facts) }},
-	)
+	s.audit = keeper.Run
+	s.background = append(s.background, part{"hot items", func(ctx context.Context) error { return hottest.Run(ctx, facts) }})
 	checks := map[string]func(context.Context) error{
 		"server": func(context.Context) error { return s.stopping() },
 		"ledger": facts.Ready,

@@ -10,16 +10,14 @@ import (
 	"net/http/pprof"
 	"strings"
 	"syscall"
-	"time"
 
 	"likewise/internal/config"
 	"likewise/internal/like"
 	"likewise/internal/limit"
 )
 
-// publicWriteTimeout bounds a whole request on the public listener, a slow reader
-// of its answer included.
-const publicWriteTimeout = 60 * time.Second
+// adminConnections is how many operators, probes and scrapers may be connected.
+const adminConnections = 256
 
 var errStopping = fmt.Errorf("%w: the server is stopping", like.ErrClosed)
 

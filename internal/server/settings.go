@@ -40,6 +40,7 @@ func countsConfig(c config.Config) counts.Config {
 	to := counts.DefaultConfig()
 	to.Items = c.Counts.CacheItems
 	to.RefreshAfter, to.ExpireAfter = c.Counts.RefreshAfter, c.Counts.ExpireAfter
+	to.LoadTimeout = c.Counts.LoadTimeout
 	return to
 }
 
@@ -54,14 +55,15 @@ func liveConfig(c config.Config) live.Config {
 
 func auditConfig(c config.Config) reconcile.Config {
 	to := reconcile.DefaultConfig()
-	to.Every, to.MaxRepairs = c.Audit.Every, c.Audit.MaxRepairs
+	to.Every, to.MaxRepairs, to.Share = c.Audit.Every, c.Audit.MaxRepairs, c.Audit.Share
 	return to
 }
 
 func apiConfig(c config.Config) httpapi.Config {
 	to := httpapi.DefaultConfig()
 	to.AnonymousReads, to.CORSOrigins, to.TrustedProxies = c.AnonymousReads, c.CORSOrigins, c.TrustedProxies
-	to.MaxBodyBytes, to.BodyTimeout = int64(c.Limits.MaxBodyBytes), c.Limits.ReadTimeout
+	to.MaxURLBytes, to.MaxBodyBytes = int(c.Limits.MaxURLBytes), int64(c.Limits.MaxBodyBytes)
+	to.BodyTimeout, to.RequestTimeout = c.Limits.ReadTimeout, c.Limits.RequestTimeout
 	to.CountsMaxItems, to.FriendsMax = c.Limits.CountsMaxItems, c.Limits.FriendsMax
 	to.FriendsMaxLookups = c.Limits.FriendsMaxLookups
 	to.PageMax, to.PageDefault = c.Limits.PageMax, c.Limits.PageDefault
