@@ -7,8 +7,8 @@
 //	            counts.Run ◄── feed ◄──────────────────────── ledger
 //
 // A start makes the parts in that order from the right, a stop ends them from the
-// left: readiness is withdrawn, no connection is taken any more, requests under
-// way are answered, and the ledger is closed last. The first part that fails ends
+// left: readiness is withdrawn, the background audit ends, no connection is taken
+// any more, requests under way are answered, and the ledger is closed last. The first part that fails ends
 // the process, and the error names it.
 //
 // The package must never: answer requests before the ledger is open, close the
@@ -54,12 +54,14 @@ type Options struct {
 // Server is an assembled server. Its owner calls Run or Close.
 type Server struct {
 	log      *slog.Logger
+	notice   time.Duration // in which a server that is to stop still serves
 	patience time.Duration // for a graceful shutdown
 	registry *observe.Registry
 
 	public, admin *endpoint
 	streams       *live.Hub
 	background    []part
+	audit         func(context.Context) error // in the background; ended before the requests
 	draining      atomic.Bool
 	cleanup       []func() error // in the order of assembly
 }
@@ -73,7 +75,10 @@ type part struct {
 // New opens the store and the listeners of a valid configuration and connects the
 // parts. Requests wait until Run. An error says what to do about it.
 func New(ctx context.Context, cfg config.Config, o Options) (*Server, error) {
-	s := &Server{log: o.Log, patience: cfg.Limits.ShutdownTimeout, registry: observe.NewRegistry(o.Build)}
+	s := &Server{
+		log: o.Log, notice: cfg.Limits.DrainDelay, patience: cfg.Limits.ShutdownTimeout,
+		registry: observe.NewRegistry(o.Build),
+	}
 	if err := s.assemble(ctx, cfg, o); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -107,6 +112,13 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, p := range s.background {
 		group.Go(func() error { return named(p.name, p.run(failed)) })
 	}
+	auditing, stopAudit := context.WithCancel(failed)
+	defer stopAudit()
+	audited := make(chan struct{})
+	group.Go(func() error {
+		defer close(audited)
+		return named("background audit", s.audit(auditing))
+	})
 	for _, e := range []*endpoint{s.public, s.admin} {
 		group.Go(func() error { return named(e.name+" listener", s.serve(e)) })
 	}
@@ -115,10 +127,12 @@ func (s *Server) Run(ctx context.Context) error {
 
 	select {
 	case <-ctx.Done():
-		s.log.Info("stopping: requests under way are finished", "within", s.patience.String())
+		s.log.Info("stopping: requests under way are finished", "after", s.notice.String(), "within", s.patience.String())
 	case <-failed.Done():
 	}
-	s.drain(context.WithoutCancel(ctx))
+	stopAudit()
+	s.giveNotice(failed)
+	s.drain(context.WithoutCancel(ctx), audited)
 	stop()
 	if err := errors.Join(group.Wait(), s.Close()); err != nil {
 		s.log.Error("stopped by a failure", "error", err)
@@ -137,13 +151,30 @@ func (s *Server) serve(e *endpoint) error {
 	return err
 }
 
-// drain ends intake, tells streams to come back, and finishes requests: the public ones first, so that health
-// and metrics can be read meanwhile. Operators' requests are ended, because they
-// may take any time and can be repeated.
-func (s *Server) drain(ctx context.Context) {
+// giveNotice withdraws readiness, and serves on until a load balancer has noticed or
+// a part has failed.
+func (s *Server) giveNotice(failed context.Context) {
+	s.draining.Store(true)
+	if s.notice == 0 {
+		return
+	}
+	select {
+	case <-time.After(s.notice):
+	case <-failed.Done():
+	}
+}
+
+// drain waits for the background audit, which holds up audits that operators asked
+// for, ends intake, tells streams to come back, and finishes requests: the public
+// ones first, so that health and metrics can be read meanwhile. Operators' requests
+// are ended, because they may take any time and can be repeated.
+func (s *Server) drain(ctx context.Context, audited <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
-	s.draining.Store(true)
+	select {
+	case <-audited:
+	case <-ctx.Done():
+	}
 	if err := s.public.listener.Close(); err != nil {
 		s.log.Warn("closing the public listener", "error", err)
 	}

@@ -251,6 +251,59 @@ func TestWhileStopping(t *testing.T) {
 	}
 }
 
+// TestNoticeBeforeAStop: a load balancer that asks for readiness has time to stop
+// sending, and what it still sends is answered. A part that fails cuts that short.
+func TestNoticeBeforeAStop(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Limits.DrainDelay = time.Hour
+	s, err := New(t.Context(), cfg, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail := make(chan struct{})
+	s.background = append(s.background, part{"gears", func(context.Context) error { <-fail; return like.ErrCorrupt }})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	public, admin := s.Addresses()
+	r := &running{T: t, Server: s, cfg: cfg, client: &http.Client{Timeout: 10 * time.Second}}
+	defer r.client.CloseIdleConnections()
+	r.want(200, "ready", "GET", "http://"+admin+"/readyz", "", "")
+	cancel()
+	for status := 200; status == 200; {
+		if status, _, err = r.call("GET", "http://"+admin+"/readyz", "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.want(200, `"count":1`, "PUT", "http://"+public+"/v1/posts/1/like", r.token("ann"), "")
+	close(fail)
+	if err := <-done; !errors.Is(err, like.ErrCorrupt) {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// TestStopEndsTheAuditFirst: the listener is open until the background audit is over.
+func TestStopEndsTheAuditFirst(t *testing.T) {
+	s, err := New(t.Context(), testConfig(t), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, _ := s.Addresses()
+	s.audit = func(ctx context.Context) error {
+		<-ctx.Done()
+		conn, err := net.Dial("tcp", public)
+		if err != nil {
+			return fmt.Errorf("requests were drained before the audit ended: %w", err)
+		}
+		return conn.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOneServerForEachDirectory(t *testing.T) {
 	cfg := testConfig(t)
 	r := start(t, cfg, testOptions())
