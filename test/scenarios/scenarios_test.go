@@ -43,9 +43,20 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
+// TestRunning plays against a service that runs already, and knows nothing of it
+// but what the environment says: a deployment that others made, or else a server
+// that all scenarios share.
 func TestRunning(t *testing.T) {
-	if os.Getenv(TargetEnv) == "" {
-		t.Skipf("skipped: no running service named by %s", TargetEnv)
+	if os.Getenv(TargetEnv) != "" {
+		Run(t, Running(os.Getenv))
+		return
 	}
-	Run(t, Running)
+	if harness.Heavy() {
+		t.Skipf("skipped: no running service named by %s; the fast tests start one", TargetEnv)
+	}
+	keys := harness.NewKeys(t)
+	node := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: noLimits})
+	node.StartReady(t.Context())
+	env := map[string]string{TargetEnv: node.URL, TargetAdminEnv: node.AdminURL, TargetSecretEnv: keys.File}
+	Run(t, Running(func(name string) string { return env[name] }))
 }

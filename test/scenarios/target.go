@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -69,18 +68,20 @@ const (
 	TargetSecretEnv = "LIKEWISE_TARGET_SECRET_FILE"
 )
 
-// Running is the service that the environment names.
-func Running(t *testing.T, o Options) *Target {
-	if o.Limits || o.DataDir != "" || len(o.Flags) > 0 {
-		t.Skip("skipped: needs settings of its own")
-	}
+// Running is the service that getenv names.
+func Running(getenv func(string) string) Deployment {
 	urls := func(env string) []string {
-		return strings.FieldsFunc(os.Getenv(env), func(r rune) bool { return r == ',' })
+		return strings.FieldsFunc(getenv(env), func(r rune) bool { return r == ',' })
 	}
-	return &Target{
-		URLs:   urls(TargetEnv),
-		Admin:  urls(TargetAdminEnv),
-		Keys:   harness.LoadKeys(t, os.Getenv(TargetSecretEnv)),
-		Settle: 5 * time.Second,
+	return func(t *testing.T, o Options) *Target {
+		if o.Limits || o.DataDir != "" || len(o.Flags) > 0 {
+			t.Skip("skipped: needs settings of its own")
+		}
+		return &Target{
+			URLs:   urls(TargetEnv),
+			Admin:  urls(TargetAdminEnv),
+			Keys:   harness.LoadKeys(t, getenv(TargetSecretEnv)),
+			Settle: 5 * time.Second,
+		}
 	}
 }
