@@ -68,7 +68,7 @@ func TestSlowDisk(t *testing.T) {
 			tracer, "-D", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null",
 			"-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:delay_exit=50000", // microseconds
 		},
-		peak: 128, over: 1024, // as many wait as are being written
+		peak: 96, over: 1024,
 	}.run(t)
 }
 
