@@ -7,9 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestConfigValidate(t *testing.T) {
 	for name, spoil := range map[string]func(*Config){
 		"items": func(c *Config) { c.CountsMaxItems = 101 }, "friends": func(c *Config) { c.FriendsMax = 0 },
 		"lookups": func(c *Config) { c.FriendsMaxLookups = 100_001 },
-		"page": func(c *Config) { c.PageMax = 101 }, "default": func(c *Config) { c.PageDefault = 0 },
+		"page":    func(c *Config) { c.PageMax = 101 }, "default": func(c *Config) { c.PageDefault = 0 },
 		"batch": func(c *Config) { c.BatchMaxCommands = 1001 }, "url": func(c *Config) { c.MaxURLBytes = 0 },
 		"body": func(c *Config) { c.MaxBodyBytes = 0 }, "body time": func(c *Config) { c.BodyTimeout = 0 },
 		"time": func(c *Config) { c.RequestTimeout = 0 },
@@ -160,75 +161,101 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestOverTheWire is about what only a real connection shows.
-func TestOverTheWire(t *testing.T) {
-	s := newService(t, func(o *options) { o.cfg.BodyTimeout = 50 * time.Millisecond })
-	server := httptest.NewServer(s.public)
-	defer server.Close()
-	exchange := func(request string) *http.Response {
-		t.Helper()
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
+// pipes is a listener whose connections are in memory, so that their deadlines pass
+// in virtual time.
+type pipes struct {
+	dialled chan net.Conn
+	closed  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialled:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// overPipes serves the public API until the test ends, and returns what sends a
+// request on a connection of its own.
+func (s *service) overPipes() (exchange func(request string) *http.Response) {
+	l := &pipes{dialled: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: s.public}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = server.Serve(l) })
+	s.Cleanup(func() {
+		server.Close()
+		wg.Wait()
+		time.Sleep(time.Second) // net/http lingers after a body that it did not read
+	})
+	return func(request string) *http.Response {
+		s.Helper()
+		conn, theirs := net.Pipe()
+		s.Cleanup(func() { conn.Close() })
+		l.dialled <- theirs
 		fmt.Fprint(conn, request)
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
-			t.Fatalf("%.60q: %v", request, err)
+			s.Fatalf("%.60q: %v", request, err)
 		}
 		return res
 	}
-	auth := "Host: x\r\nAuthorization: Bearer " + tokenOf("u1") + "\r\n"
-	for request, status := range map[string]int{
-		"PUT /v1//posts/1/like HTTP/1.1\r\n" + auth + "\r\n":                                                              400,
-		"PUT /v1/posts/a%2Fb/like HTTP/1.1\r\n" + auth + "\r\n":                                                           200,
-		"PUT /v1/posts/1/../2/like HTTP/1.1\r\n" + auth + "\r\n":                                                          400,
-		"PUT http://y/v1/posts/1/like HTTP/1.1\r\n" + auth + "\r\n":                                                       200,
-		"CONNECT y:443 HTTP/1.1\r\nHost: y:443\r\n\r\n":                                                                   400,
-		"GET * HTTP/1.1\r\nHost: x\r\n\r\n":                                                                               400,
-		"PUT /v1/posts/1/like HTTP/1.1\r\n" + auth + "Content-Length: 2\r\n\r\n{}":                                        415,
-		"POST /v1/likes/counts HTTP/1.1\r\n" + auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{":    408,
-		"POST /v1/likes/counts HTTP/1.1\r\n" + auth + "Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\n": 413,
-	} {
-		res := exchange(request)
-		if res.StatusCode != status || status >= 400 && !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") {
-			t.Errorf("%.60q: %d %s, want %d", request, res.StatusCode, res.Header.Get("Content-Type"), status)
+}
+
+// TestOverTheWire is about what only a real connection shows.
+func TestOverTheWire(t *testing.T) {
+	once(t, func(s *service) {
+		exchange := s.overPipes()
+		auth := "Host: x\r\nAuthorization: Bearer " + tokenOf("u1") + "\r\n"
+		for request, status := range map[string]int{
+			"PUT /v1//posts/1/like HTTP/1.1\r\n" + auth + "\r\n":                                                              400,
+			"PUT /v1/posts/a%2Fb/like HTTP/1.1\r\n" + auth + "\r\n":                                                           200,
+			"PUT /v1/posts/1/../2/like HTTP/1.1\r\n" + auth + "\r\n":                                                          400,
+			"PUT http://y/v1/posts/1/like HTTP/1.1\r\n" + auth + "\r\n":                                                       200,
+			"CONNECT y:443 HTTP/1.1\r\nHost: y:443\r\n\r\n":                                                                   400,
+			"GET * HTTP/1.1\r\nHost: x\r\n\r\n":                                                                               400,
+			"PUT /v1/posts/1/like HTTP/1.1\r\n" + auth + "Content-Length: 2\r\n\r\n{}":                                        415,
+			"POST /v1/likes/counts HTTP/1.1\r\n" + auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{":    408,
+			"POST /v1/likes/counts HTTP/1.1\r\n" + auth + "Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\n": 413,
+		} {
+			res := exchange(request)
+			if res.StatusCode != status || status >= 400 && !strings.HasPrefix(res.Header.Get("Content-Type"), "application/problem+json") {
+				t.Errorf("%.60q: %d %s, want %d", request, res.StatusCode, res.Header.Get("Content-Type"), status)
+			}
+			res.Body.Close()
 		}
-		res.Body.Close()
-	}
-	if got, err := s.ledger.Liked(t.Context(), "u1", []like.Item{{Collection: "posts", ID: "a/b"}}); err != nil || !got[0].Liked {
-		t.Errorf("posts/a/b: %v, %v", got, err)
-	}
+		if got, err := s.ledger.Liked(t.Context(), "u1", []like.Item{{Collection: "posts", ID: "a/b"}}); err != nil || !got[0].Liked {
+			t.Errorf("posts/a/b: %v, %v", got, err)
+		}
+	})
 }
 
 // TestBodyDeadlineEndsWithTheBody serves a request for longer than its body may
 // take to arrive.
 func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
-	const patience = 20 * time.Millisecond
-	s := newService(t, func(o *options) { o.cfg.BodyTimeout = patience })
-	s.faults.slow = func(ctx context.Context) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(5 * patience):
+	const patience = time.Second
+	once(t, func(s *service) {
+		s.faults.slow = func(ctx context.Context) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(5 * patience):
+			}
 		}
-	}
-	server := httptest.NewServer(s.public)
-	defer server.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/likes:batch", strings.NewReader(oneCommand))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+backend)
-	res, err := server.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
-		t.Errorf("%d %s %v", res.StatusCode, body, err)
-	}
+		res := s.overPipes()("POST /v1/likes:batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + backend + "\r\n" +
+			"Content-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(oneCommand)) + "\r\n\r\n" + oneCommand)
+		defer res.Body.Close()
+		if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%d %s %v", res.StatusCode, body, err)
+		}
+	}, func(o *options) { o.cfg.BodyTimeout = patience })
 }
 
 func TestShort(t *testing.T) {
