@@ -223,8 +223,8 @@ func TestDrillBackupInterrupted(t *testing.T) {
 		}
 	}
 	t.Logf("%d backups were refused, %d were whole, %d failed", refused, whole, failed)
-	if refused == 0 || whole == 0 || failed == 0 {
-		t.Error("want some of each")
+	if refused == 0 || failed == 0 {
+		t.Error("want some refused and some failed")
 	}
 }
 

@@ -250,12 +250,14 @@ func TestDrillCrashInRecovery(t *testing.T) {
 func TestDrillCrashSeesLoss(t *testing.T) {
 	seed := drillSeed(t)
 	s := newScript(newRand(seed), 120)
-	cr := &crasher{seed: seed, pick: chance(seed, 10), each: func(c crash) error {
-		if c.acked == 0 || c.keep != 0 {
+	cr := &crasher{seed: seed, pick: chance(seed, 2)}
+	cr.each = func(c crash) error {
+		if c.acked < 10 {
 			return nil
 		}
+		c.keep, c.disk = 0, cr.mem.CrashClone(vfs.CrashCloneCfg{})
 		return recovered(s, c)
-	}}
+	}
 	err := crashRun(cr, s, func(fs vfs.FS) vfs.FS { return lyingFS{fs} })
 	if err == nil || !strings.Contains(err.Error(), "acknowledged likes are lost") {
 		t.Errorf("got %v, want the loss", err)
