@@ -81,16 +81,15 @@ func loop(b *testing.B, h http.Handler, request string) {
 	})
 }
 
-// BenchmarkHTTP compares requests over loopback with a handler that does nothing.
-// The client's own work is in all of them.
+// BenchmarkHTTP compares a read over loopback with a handler that does nothing. The
+// client's own work is in both. Package server measures likes in the same way.
 func BenchmarkHTTP(b *testing.B) {
 	head := " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + benchToken(b) + "\r\n\r\n"
 	b.Run("empty", func(b *testing.B) {
 		loop(b, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"liked":true,"count":124}`)
-		}), "PUT /v1/posts/7123456789/like"+head)
+		}), "GET /v1/posts/7123456789/like"+head)
 	})
-	b.Run("put", func(b *testing.B) { loop(b, benchAPI(b).handler, "PUT /v1/posts/7123456789/like"+head) })
 	b.Run("counts20", func(b *testing.B) {
 		loop(b, benchAPI(b).handler, "GET /v1/likes/counts?posts=1"+ids(2, 20)+head)
 	})
