@@ -59,6 +59,7 @@ func (c Config) Validate() error {
 // It is a [like.ErrCorrupt].
 type StoppedError struct{ Repaired int }
 
+// Error says what to do.
 func (e *StoppedError) Error() string {
 	return fmt.Sprintf("stopped after correcting %d items: so much drift needs a person to look; "+
 		"a dry run lists the rest without changing it", e.Repaired)
