@@ -134,5 +134,8 @@ func oneNumber(w *world) {
 		if n := len(w.likers(page[9], 10)); n != 28 {
 			w.Fatalf("the liker list has %d, want 28", n)
 		}
+		if n := w.firstMessage(page[9]); n != 28 {
+			w.Fatalf("a stream begins with %d, want 28", n)
+		}
 	}
 }
