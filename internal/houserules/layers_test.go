@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	harness:               {},
 	"test/clockahead":     {"internal/config", "internal/observe", "internal/server"},
 	"test/crash":          {},
+	"test/footprint":      {},
 	"test/overload":       {},
 	"test/realdata":       {},
 	"test/scenarios":      {harness},
