@@ -38,7 +38,7 @@ type keyring struct {
 	log   *slog.Logger
 	keys  atomic.Pointer[keySet]
 	read  atomic.Pointer[time.Time] // start of the newest reading that succeeded
-	wake  chan struct{} // capacity 1; at most one token per refresh
+	wake  chan struct{}             // capacity 1; at most one token per refresh
 
 	mu struct {
 		sync.Mutex
