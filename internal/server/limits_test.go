@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"likewise/internal/auth"
 	"likewise/internal/config"
+	"likewise/internal/httpapi"
+	"likewise/internal/limit"
 )
 
 // This file sends one more than a limit allows over real connections.
@@ -87,13 +90,13 @@ func served(conn net.Conn) bool {
 }
 
 func TestOneConnectionTooMany(t *testing.T) {
-	for name, limit := range map[string]func(*config.Limits){
+	for name, lower := range map[string]func(*config.Limits){
 		"in all":           func(l *config.Limits) { l.MaxConnections = 2 },
 		"from one address": func(l *config.Limits) { l.MaxConnectionsPerAddress = 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig(t)
-			limit(&cfg.Limits)
+			lower(&cfg.Limits)
 			r := start(t, cfg, testOptions())
 			one, two := r.dial(), r.dial()
 			if !served(one) || !served(two) {
@@ -115,5 +118,22 @@ func TestOneConnectionTooMany(t *testing.T) {
 				t.Error("the place of a closed connection stays taken")
 			}
 		})
+	}
+}
+
+// TestFixedLimitsAreDocumented compares the reference with limits that are no settings.
+func TestFixedLimitsAreDocumented(t *testing.T) {
+	api, reference := httpapi.DefaultConfig(), strings.ReplaceAll(config.Reference(), ",", "")
+	for _, row := range []string{
+		fmt.Sprintf("| token; 431 above | %d KiB |", auth.MaxTokenBytes>>10),
+		fmt.Sprintf("| connections to the admin listener | %d |", adminConnections),
+		fmt.Sprintf("| URL %d KiB body %d MiB; %.0f s for health", api.MaxURLBytes>>10, api.MaxBodyBytes>>20, api.RequestTimeout.Seconds()),
+		fmt.Sprintf("| verified tokens that are remembered | %d |", auth.DefaultConfig().CacheTokens),
+		fmt.Sprintf("| %d and %d; others share", limit.DefaultUser().MaxKeys, limit.DefaultAddress().MaxKeys),
+		fmt.Sprintf("| wait before idle connections are closed at a shutdown | %d ms |", drainPause.Milliseconds()),
+	} {
+		if !strings.Contains(reference, row) {
+			t.Errorf("docs/config.md does not say %q", row)
+		}
 	}
 }
