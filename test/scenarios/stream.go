@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -183,6 +184,7 @@ func trueResumePoint(w *world) {
 	shows := func(want int64) func(*harness.Page) bool {
 		return func(page *harness.Page) bool { return page.Counts()[p].Count == want }
 	}
+	witness := w.watch(w.client.NewPage(w.user(8), p))
 	first := w.watch(page)
 	w.like(w.user(1), p)
 	first.within(3*time.Second, "1 like", shows(1))
@@ -192,9 +194,11 @@ func trueResumePoint(w *world) {
 	for u := 2; u <= 4; u++ {
 		w.like(w.user(u), p)
 	}
+	witness.within(3*time.Second, "4 likes without a break", shows(4)) // so they are no news any more
 	second := w.watch(page)
 	second.within(3*time.Second, "4 likes", shows(4))
 	second.end()
+	witness.end()
 }
 
 // cutOff is B33: what is told twice counts once.
@@ -249,46 +253,68 @@ func stalledReader(w *world) {
 	}
 	watching := w.watch(pages...)
 	sent := 0
-	round := func() []time.Duration {
-		took := w.spread(sent, rate, posts, func(k int) bool { return k < likes })
-		if sent += likes; len(took) != likes {
-			w.Fatalf("%d of %d likes were acknowledged", len(took), likes)
-		}
-		return took
-	}
-	var alone []time.Duration
-	if harness.Heavy() {
-		alone = round()
-	}
-	rss := w.rss()
-	stalled, err := w.client.Stall(w.ctx, w.user(-1), items[:perStream]...)
-	w.must(err)
-	together := round()
-
-	want := int64(sent / posts)
 	final := func(p *harness.Page) bool {
 		for _, n := range p.Counts() {
-			if n.Count != want {
+			if n.Count != int64(sent/posts) {
 				return false
 			}
 		}
 		return len(p.Counts()) == perStream
 	}
-	watching.within(3*time.Second, "the final counts", final)
+	round := func() time.Duration {
+		took := w.spread(sent, rate, posts, func(k int) bool { return k < likes })
+		if sent += likes; len(took) != likes {
+			w.Fatalf("%d of %d likes were acknowledged", len(took), likes)
+		}
+		watching.within(3*time.Second, "the final counts", final)
+		return usualP99(took, rate)
+	}
+	stalledRound := func() time.Duration {
+		stalled, err := w.client.Stall(w.ctx, w.user(-1), items[:perStream]...)
+		w.must(err)
+		defer stalled.Close()
+		took := round()
+		w.wantDropped()
+		return took
+	}
+	rss := w.rss()
+	slow := stalledRound()
 	if grown := w.rss() - rss; grown >= 50<<20 {
 		w.Fatalf("memory grew by %d MiB", grown>>20)
 	}
-	if harness.Heavy() {
-		if p, q := p99(alone), p99(together); q > max(p*6/5, p+20*time.Millisecond) {
-			w.Fatalf("p99 of a like is %v with a stalled reader, %v without", q, p)
-		}
-	}
-	w.wantDropped()
-	stalled.Close()
 	fresh := w.watch(w.client.NewPage(w.user(-2), items[:perStream]...))
 	fresh.within(3*time.Second, "the final counts on a new stream", final)
 	fresh.end()
+	if harness.Heavy() {
+		w.wantAsQuick(slow, stalledRound, round)
+	}
 	watching.end()
+}
+
+// wantAsQuick wants that a like takes hardly longer with a stalled reader than
+// without one. Others use the machine too, so it tries more than once.
+func (w *world) wantAsQuick(slow time.Duration, with, without func() time.Duration) {
+	w.Helper()
+	for range 3 {
+		usual := without()
+		if slow <= max(usual*6/5, usual+20*time.Millisecond) {
+			return
+		}
+		w.Logf("p99 of a like is %v with a stalled reader, %v without", slow, usual)
+		slow = with()
+	}
+	w.Fatal("a stalled reader slows likes down")
+}
+
+// usualP99 returns the median of the p99 of each n, so that a burst of something
+// else on the machine does not decide.
+func usualP99(took []time.Duration, n int) time.Duration {
+	var each []time.Duration
+	for part := range slices.Chunk(took, n) {
+		each = append(each, p99(part))
+	}
+	slices.Sort(each)
+	return each[len(each)/2]
 }
 
 // wantDropped wants that the reader that stalled was in arrears long enough to
