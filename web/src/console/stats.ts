@@ -16,7 +16,7 @@ export interface Stats {
   refused_total: number;
   /** Synced commits of the ledger. */
   commits_total: number;
-  /** Time from the request to the answer of a like or unlike, over the last 10 s. */
+  /** Time from the request to the answer of a like or unlike, over the last 10 s; of a commit where none came over HTTP. Estimates. */
   write_p50_ms: number;
   write_p99_ms: number;
   /** Commands that wait for a commit, and the age of the oldest. */
