@@ -37,7 +37,8 @@ func appendID(dst []byte, s string) []byte {
 	return append(append(dst, byte(headRaw+len(s))), s...)
 }
 
-// cutID returns the name at the front of a key part, and what follows it.
+// cutID returns the name at the front of a key part, and what follows it. It reads
+// what appendID writes, and nothing else.
 func cutID(b []byte) (string, []byte, error) {
 	if len(b) == 0 {
 		return "", nil, errBadKey
@@ -58,6 +59,9 @@ func cutID(b []byte) (string, []byte, error) {
 	body, rest := rest[:size], rest[size:]
 	switch {
 	case head <= 8:
+		if body[0] == 0 && size > 1 {
+			return "", nil, errBadKey
+		}
 		var n uint64
 		for _, c := range body {
 			n = n<<8 | uint64(c)
@@ -66,7 +70,13 @@ func cutID(b []byte) (string, []byte, error) {
 	case head == headUUID:
 		return formatUUID(body), rest, nil
 	}
-	return string(body), rest, nil
+	name := string(body)
+	_, decimal := parseDecimal(name)
+	_, uuid := parseUUID(name)
+	if decimal || uuid {
+		return "", nil, errBadKey // it has a shorter form, and one name has one form
+	}
+	return name, rest, nil
 }
 
 var errBadKey = fmt.Errorf("%w: a stored key cannot be read", like.ErrCorrupt)
