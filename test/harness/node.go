@@ -69,7 +69,11 @@ func NewNode(t testing.TB, cfg NodeConfig) *Node {
 		cfg:      cfg,
 		log:      filepath.Join(t.TempDir(), "serve.log"),
 	}
-	n.args = []string{"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir, "--limits-user-read-rate", "0"}
+	n.args = []string{
+		"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir, "--limits-user-read-rate", "0",
+		// A disk that others use too may hold a sync for seconds; that is not what is tested.
+		"--pebble-queue-age", "30s",
+	}
 	if cfg.Keys != nil {
 		n.args = append(n.args, "--jwt-secret-file", cfg.Keys.File)
 	}

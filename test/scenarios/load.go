@@ -202,24 +202,40 @@ func recountUnderLoad(w *world) {
 		})
 		return took
 	}
-	before := likeFor(harness.Size(200*time.Millisecond, 5*time.Second))
-
-	ctx, cancel := context.WithCancel(w.ctx)
-	audits := make(chan error, 1)
-	go func() {
-		var err error
-		for err == nil && ctx.Err() == nil {
-			err = w.client.Reconcile(w.ctx)
-		}
-		audits <- err
-	}()
-	during := likeFor(harness.Size(500*time.Millisecond, 10*time.Second))
-	cancel()
-	w.must(<-audits)
-
-	if p, q := p99(before), p99(during); harness.Heavy() && (q > max(2*p, 50*time.Millisecond) || q > 250*time.Millisecond) {
-		w.Fatalf("p99 of a like is %v during an audit, %v before", q, p)
+	auditing := func() time.Duration {
+		ctx, cancel := context.WithCancel(w.ctx)
+		audits := make(chan error, 1)
+		go func() {
+			var err error
+			for err == nil && ctx.Err() == nil {
+				err = w.client.Reconcile(w.ctx)
+			}
+			audits <- err
+		}()
+		during := likeFor(harness.Size(500*time.Millisecond, 10*time.Second))
+		cancel()
+		w.must(<-audits)
+		return p99(during)
 	}
+	usual := func() time.Duration { return p99(likeFor(harness.Size(200*time.Millisecond, 5*time.Second))) }
+	w.wantClose("an audit", auditing, usual, func(with, without time.Duration) bool {
+		return with <= max(2*without, 50*time.Millisecond) && with <= 250*time.Millisecond
+	})
+}
+
+// wantClose wants that the p99 of a like is close with something beside it and
+// without. Others use the machine too, so under full size it tries more than once,
+// and otherwise it only plays both.
+func (w *world) wantClose(what string, with, without func() time.Duration, isClose func(with, without time.Duration) bool) {
+	w.Helper()
+	for range 5 {
+		usual, beside := without(), with()
+		if !harness.Heavy() || isClose(beside, usual) {
+			return
+		}
+		w.Logf("p99 of a like is %v with %s, %v without", beside, what, usual)
+	}
+	w.Fatalf("%s slows likes down", what)
 }
 
 func p99(d []time.Duration) time.Duration {

@@ -279,7 +279,7 @@ func stalledReader(w *world) {
 		return took
 	}
 	rss := w.rss()
-	slow := stalledRound()
+	stalledRound()
 	if grown := w.rss() - rss; grown >= 50<<20 {
 		w.Fatalf("memory grew by %d MiB", grown>>20)
 	}
@@ -287,24 +287,11 @@ func stalledReader(w *world) {
 	fresh.within(3*time.Second, "the final counts on a new stream", final)
 	fresh.end()
 	if harness.Heavy() {
-		w.wantAsQuick(slow, stalledRound, round)
+		w.wantClose("a stalled reader", stalledRound, round, func(with, without time.Duration) bool {
+			return with <= max(without*6/5, without+20*time.Millisecond)
+		})
 	}
 	watching.end()
-}
-
-// wantAsQuick wants that a like takes hardly longer with a stalled reader than
-// without one. Others use the machine too, so it tries more than once.
-func (w *world) wantAsQuick(slow time.Duration, with, without func() time.Duration) {
-	w.Helper()
-	for range 3 {
-		usual := without()
-		if slow <= max(usual*6/5, usual+20*time.Millisecond) {
-			return
-		}
-		w.Logf("p99 of a like is %v with a stalled reader, %v without", slow, usual)
-		slow = with()
-	}
-	w.Fatal("a stalled reader slows likes down")
 }
 
 // usualP99 returns the median of the p99 of each n, so that a burst of something
