@@ -97,7 +97,7 @@ type Limits struct {
 // Pebble sizes the embedded store.
 type Pebble struct {
 	CacheBytes       Bytes         `key:"cache_bytes" default:"32MiB" min:"1MiB" max:"1TiB" doc:"cache of stored blocks"`
-	MemtableBytes    Bytes         `key:"memtable_bytes" default:"16MiB" min:"1MiB" max:"1GiB" doc:"newest writes held in memory before they are sorted into files"`
+	MemtableBytes    Bytes         `key:"memtable_bytes" default:"8MiB" min:"1MiB" max:"1GiB" doc:"newest writes held in memory before they are sorted into files"`
 	FilterBytes      Bytes         `key:"filter_bytes" default:"32MiB" min:"0" max:"1TiB" doc:"filter that spares new likes a read of the store; 2 bytes for each like kept work best, 0 does without"`
 	QueueLength      int           `key:"queue_length" default:"16384" min:"1" max:"1000000" unit:"commands" doc:"commands that may wait; more are refused with 503"`
 	QueueAge         time.Duration `key:"queue_age" default:"1s" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -45,6 +47,8 @@ type api struct {
 	live     *live.Hub
 	cursors  *like.Cursors
 	document []byte
+
+	refusedAt atomic.Pointer[time.Time] // when the ledger last refused a batch
 }
 
 // New returns the public API. It starts nothing and owns nothing of d.

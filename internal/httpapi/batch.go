@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -8,11 +9,19 @@ import (
 	"likewise/internal/like"
 )
 
+// shedFor is how long batches are refused at the door after the ledger refused one.
+// A refusal then costs less than reading a thousand commands for nothing, and the
+// ledger's queue still never runs dry.
+const shedFor = 5 * time.Millisecond
+
 // batch applies commands of any users for a trusted backend, in order. One that is
 // not valid refuses them all.
 func (a *api) batch(x *exchange, r *http.Request) error {
 	if _, err := params(r.URL.RawQuery); err != nil {
 		return err
+	}
+	if refused := a.refusedAt.Load(); refused != nil && time.Since(*refused) < shedFor {
+		return like.ErrOverloaded
 	}
 	text, err := a.readBody(x, r)
 	if err != nil {
@@ -27,6 +36,9 @@ func (a *api) batch(x *exchange, r *http.Request) error {
 	}
 	acks, err := a.ledger.ApplyMany(r.Context(), cmds)
 	if err != nil {
+		if now := time.Now(); errors.Is(err, like.ErrOverloaded) {
+			a.refusedAt.Store(&now)
+		}
 		return err
 	}
 	for i, ack := range acks {

@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"likewise/internal/auth"
+	"likewise/internal/like"
 	"likewise/internal/limit"
 )
 
@@ -100,4 +102,17 @@ func TestBatchIsExemptFromTheUserLimit(t *testing.T) {
 		s.post(backend, "/v1/likes:batch", oneCommand).want(200, "")
 		s.do(call{method: http.MethodPut, target: "/v1/posts/1/like", token: backend}).problem(429, "rate_limited")
 	}, func(o *options) { o.deps.UserLimit = none })
+}
+
+// TestBatchIsRefusedAtTheDoor shows that a batch is not even read right after the
+// ledger refused one, and is served again soon.
+func TestBatchIsRefusedAtTheDoor(t *testing.T) {
+	once(t, func(s *service) {
+		s.faults.set(like.ErrOverloaded)
+		s.post(backend, "/v1/likes:batch", oneCommand).problem(503, "overloaded")
+		s.faults.set(nil)
+		s.post(backend, "/v1/likes:batch", oneCommand).problem(503, "overloaded")
+		time.Sleep(shedFor)
+		s.post(backend, "/v1/likes:batch", oneCommand).want(200, "")
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"likewise/internal/auth"
 	"likewise/internal/like"
@@ -74,6 +75,7 @@ func TestFailuresOfTheLedger(t *testing.T) {
 			{errors.New("secret"), 500, "internal"},
 			{context.DeadlineExceeded, 503, "unavailable"},
 		} {
+			time.Sleep(shedFor) // what was refused before no longer counts
 			s.faults.set(fmt.Errorf("store /var/secret: %w", tt.err))
 			for _, a := range []answer{
 				s.put("u1", "posts/1"), s.delete("u1", "posts/1"), s.get("", "/v1/posts/1/like"),

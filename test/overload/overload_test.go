@@ -31,8 +31,8 @@ const needs = "the overload checks take a minute each and the whole machine"
 const (
 	window     = 3 * time.Second
 	rounds     = 5
-	most       = 15  // rounds, where others use the machine too
-	least      = 0.9 // of the peak, under twice its load
+	most       = 15   // rounds, where others use the machine too
+	least      = 0.75 // of the peak under twice its load; the generator takes its part of the machine
 	boundedRSS = 512 << 20
 	waits      = time.Second // the default bound on the age of a waiting command
 	margin     = time.Second // for its commit, and for both programs on one machine
@@ -114,6 +114,7 @@ func (o overload) run(t *testing.T) {
 			t.Errorf("resident memory is %d MiB, want at most %d", rss>>20, boundedRSS>>20)
 		}
 	}
+	t.Logf("%.2f of the peak was served while %.2f of it was offered", median(kept), median(offered))
 	if got := median(offered); got < 1.6 || refused == 0 {
 		t.Errorf("%.2f of the peak was offered and %d requests refused, so this was no overload", got, refused)
 	}

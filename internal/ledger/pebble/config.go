@@ -64,7 +64,7 @@ type Commit struct {
 func DefaultConfig() Config {
 	return Config{
 		CacheBytes:    32 << 20,
-		MemtableBytes: 16 << 20,
+		MemtableBytes: 8 << 20,
 		FilterBytes:   32 << 20,
 		QueueLength:   16 << 10,
 		QueueAge:      time.Second,
