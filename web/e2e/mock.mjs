@@ -12,18 +12,18 @@ const types = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; ch
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 const posts = [
-  ["The cat that learned to open the fridge", "We changed the lock. She changed her approach. It took her nine minutes, and there is footage.", "Mina Okafor", "🐈"],
-  ["Aurora over the harbour last night", "Forty seconds of exposure, one thermos of tea, no regrets.", "Jonas Lind", "🌌"],
-  ["I finally beat the last level", "After 214 tries. My neighbours know.", "Priya N.", "🎮"],
-  ["Sourdough, week nine", "It rose. It actually rose.", "Tomás Rey", "🍞"],
-  ["Our tiny bookshop turned ten", "Thank you for every rainy afternoon you spent between the shelves.", "Lena Hofmann", "📚"],
-  ["Sunrise run: 21 km before breakfast", "The fog was worth the alarm clock.", "Sam Adeyemi", "🏃"],
-  ["Repaired a radio from 1954", "One capacitor, two evenings, and suddenly: jazz.", "Arthur Quill", "📻"],
-  ["First tomatoes of the year", "Three of them. They have names.", "Bea Moreau", "🍅"],
-  ["A train journey without wifi", "Recommended. I counted herons.", "Kenji Mori", "🚆"],
-  ["My daughter’s drawing of our dog", "He has six legs because he is fast.", "Ola Nowak", "🐕"],
-  ["Snow in April, again", "The tulips are not amused.", "Ingrid Dahl", "🌷"],
-  ["Chess in the park, every Thursday", "All levels. Bring a jumper.", "Victor A.", "♟️"],
+  ["The cat that learned to open the fridge", "We changed the lock. She changed her approach. It took her nine minutes, and there is footage.", "The Fridge Desk", "🐈"],
+  ["Aurora over the harbour last night", "Forty seconds of exposure, one thermos of tea, no regrets.", "Harbour Lights", "🌌"],
+  ["I finally beat the last level", "After 214 tries. My neighbours know.", "Level 99", "🎮"],
+  ["Sourdough, week nine", "It rose. It actually rose.", "Flour and Water", "🍞"],
+  ["Our tiny bookshop turned ten", "Thank you for every rainy afternoon you spent between the shelves.", "The Tiny Bookshop", "📚"],
+  ["Sunrise run: 21 km before breakfast", "The fog was worth the alarm clock.", "Early Miles", "🏃"],
+  ["Repaired a radio from 1954", "One capacitor, two evenings, and suddenly: jazz.", "Old Radios", "📻"],
+  ["First tomatoes of the year", "Three of them. They have names.", "Balcony Garden", "🍅"],
+  ["A train journey without wifi", "Recommended. I counted herons.", "Slow Trains", "🚆"],
+  ["My daughter’s drawing of our dog", "He has six legs because he is fast.", "Kitchen Gallery", "🐕"],
+  ["Snow in April, again", "The tulips are not amused.", "Weather Notes", "🌷"],
+  ["Chess in the park, every Thursday", "All levels. Bring a jumper.", "Park Chess", "♟️"],
 ].map(([title, text, author, emoji], i) => ({ collection: "posts", id: String(i + 1), title, text, author, emoji }));
 
 const items = new Map();
