@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -27,7 +28,7 @@ type Broadcast struct {
 // feed is one consumer's backlog, guarded by the broadcast's mutex.
 type feed struct {
 	pending map[like.Item]like.Total
-	behind  bool
+	gap     error         // why changes are missing, when they are
 	wake    chan struct{} // holds one token while there is something to see
 }
 
@@ -59,9 +60,14 @@ func (f *feed) add(totals []like.Total) {
 		f.pending[held.Item] = held
 	}
 	if len(f.pending) > FeedBacklog {
-		f.behind = true
-		clear(f.pending)
+		f.lose("consumer is more than " + strconv.Itoa(FeedBacklog) + " items behind")
 	}
+}
+
+// lose ends the feed with a gap; what it still owes does not matter any more.
+func (f *feed) lose(why string) {
+	f.gap = fmt.Errorf("%w: feed lost changes: %s", like.ErrOverloaded, why)
+	clear(f.pending)
 }
 
 func (f *feed) signal() {
@@ -95,6 +101,18 @@ func (b *Broadcast) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
 				return
 			}
 		}
+	}
+}
+
+// Gap ends every feed that is open with [like.ErrOverloaded]: the source of the
+// totals may have missed changes, so consumers must read again what they hold
+// (F3). Feeds that are opened later are not touched.
+func (b *Broadcast) Gap() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for f := range b.feeds {
+		f.lose("their source has a gap")
+		f.signal()
 	}
 }
 
@@ -133,8 +151,8 @@ func (b *Broadcast) take(f *feed) ([]like.Total, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case f.behind:
-		return nil, fmt.Errorf("%w: feed is more than %d items behind", like.ErrOverloaded, FeedBacklog)
+	case f.gap != nil:
+		return nil, f.gap
 	case b.closed:
 		return nil, like.ErrClosed
 	}
