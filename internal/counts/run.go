@@ -2,7 +2,6 @@ package counts
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,9 +16,10 @@ const (
 )
 
 // Run keeps cached totals fresh until ctx is done, and then returns nil. It
-// follows the ledger's feed, opens it again when it ends early, and reads ageing
-// totals again behind the answers that asked for them. Its goroutines have ended
-// when it returns. It returns [like.ErrClosed] when the ledger closes first.
+// follows the ledger's feed and reads ageing totals again behind the answers that
+// asked for them. What was cached before a feed became live may have missed
+// changes, so it is due for a refresh. Its goroutines have ended when Run returns.
+// It returns [like.ErrClosed] when the ledger closes first.
 func (c *Counts) Run(ctx context.Context, feeder ledger.Feeder) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -28,40 +28,19 @@ func (c *Counts) Run(ctx context.Context, feeder ledger.Feeder) error {
 	for range refreshers {
 		wg.Go(func() { c.refresh(ctx) })
 	}
-	for {
-		err := c.follow(ctx, feeder)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, like.ErrClosed):
-			return err
-		}
-		c.metrics.feedRestarts.Inc()
-		slog.WarnContext(ctx, "feed of totals ended early", "component", "counts", "error", err)
-		if !sleep(ctx, pause) {
-			return nil
-		}
-	}
-}
-
-// follow consumes one feed to its end. What was cached before the feed was live
-// may have missed changes, so it is due for a refresh.
-func (c *Counts) follow(ctx context.Context, feeder ledger.Feeder) error {
-	live := false
-	for totals, err := range feeder.Feed(ctx) {
-		if err != nil {
-			return err
-		}
-		now := c.now()
-		if !live {
-			live = true
-			c.rereadBefore.Store(now)
-		}
-		for _, t := range totals {
-			c.storeHeld(t, now)
-		}
-	}
-	return nil
+	return ledger.Follow(ctx, feeder, ledger.Follower{
+		Live: func() { c.rereadBefore.Store(c.now()) },
+		Changed: func(totals []like.Total) {
+			now := c.now()
+			for _, t := range totals {
+				c.storeHeld(t, now)
+			}
+		},
+		Lost: func(err error) {
+			c.metrics.feedRestarts.Inc()
+			slog.WarnContext(ctx, "feed of totals ended early", "component", "counts", "error", err)
+		},
+	})
 }
 
 // refreshBehind asks for one entry to be read again. When too many are waiting it

@@ -25,7 +25,6 @@ const (
 	cookieName = "likewise_visitor"
 	visitorTTL = 24 * time.Hour
 	namePrefix = "visitor-"
-	reopen     = time.Second // before a feed that ended is opened again
 )
 
 // Config is the settings of a demo.
@@ -98,25 +97,18 @@ func (m *Demo) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.mux.ServeHT
 // Likes returns how many likes are in the store.
 func (m *Demo) Likes() int64 { return m.likes.Load() }
 
-// Run keeps the crowd going until ctx is done, and then returns nil.
+// Run keeps the crowd going until ctx is done, and then returns nil, or
+// [like.ErrClosed] when the ledger closed first.
 func (m *Demo) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { m.crowd.run(ctx) })
 	counts := map[like.Item]like.Total{}
-	for ctx.Err() == nil {
-		for totals, err := range m.d.Ledger.Feed(ctx) {
-			if err != nil {
-				break
-			}
-			m.add(counts, totals)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(reopen):
-		}
-	}
-	return nil
+	return ledger.Follow(ctx, m.d.Ledger, ledger.Follower{
+		Live:    func() {},
+		Changed: func(totals []like.Total) { m.add(counts, totals) },
+		Lost:    func(error) {},
+	})
 }
 
 // add brings the sum of all likes up to date.

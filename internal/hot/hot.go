@@ -11,7 +11,6 @@ package hot
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"math"
 	"slices"
@@ -25,7 +24,6 @@ import (
 const (
 	capacity = 4096             // items that are followed
 	fading   = 10 * time.Second // in which a score falls to about a third
-	pause    = time.Second      // before a feed that failed is opened again
 )
 
 // Items follows what is liked. It is safe for concurrent use.
@@ -58,31 +56,13 @@ func New(log *slog.Logger) *Items {
 // Run follows the feed until ctx is done, and then returns nil. It returns
 // [like.ErrClosed] when the ledger closes first.
 func (h *Items) Run(ctx context.Context, feeder ledger.Feeder) error {
-	for {
-		err := h.follow(ctx, feeder)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, like.ErrClosed):
-			return err
-		}
-		h.log.WarnContext(ctx, "feed of totals ended early", "error", err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		}
-	}
-}
-
-func (h *Items) follow(ctx context.Context, feeder ledger.Feeder) error {
-	for totals, err := range feeder.Feed(ctx) {
-		if err != nil {
-			return err
-		}
-		h.observe(totals, time.Now())
-	}
-	return nil
+	return ledger.Follow(ctx, feeder, ledger.Follower{
+		Live:    func() {},
+		Changed: func(totals []like.Total) { h.observe(totals, time.Now()) },
+		Lost: func(err error) {
+			h.log.WarnContext(ctx, "feed of totals ended early", "error", err)
+		},
+	})
 }
 
 func (h *Items) observe(totals []like.Total, now time.Time) {

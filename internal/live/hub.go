@@ -3,8 +3,6 @@ package live
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -99,41 +97,20 @@ func (h *Hub) Run(ctx context.Context, feeder ledger.Feeder) error {
 	return err
 }
 
-const pause = 100 * time.Millisecond // between attempts while the ledger fails
-
+// followAll reads everything again whenever a feed becomes live, because what
+// changed before may have been missed.
 func (h *Hub) followAll(ctx context.Context, feeder ledger.Feeder) error {
-	for {
-		err := h.follow(ctx, feeder)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, like.ErrClosed):
-			return err
-		}
-		h.log.WarnContext(ctx, "feed of totals ended early", "error", err)
-		if !sleep(ctx, pause) {
-			return nil
-		}
-	}
-}
-
-// follow consumes one feed to its end. Once it is live, everything is read again,
-// because what changed before may have been missed.
-func (h *Hub) follow(ctx context.Context, feeder ledger.Feeder) error {
-	live := false
-	for totals, err := range feeder.Feed(ctx) {
-		if err != nil {
-			return err
-		}
-		if !live {
-			live = true
+	return ledger.Follow(ctx, feeder, ledger.Follower{
+		Live: func() {
 			if h.recheckAll() {
 				h.metrics.resyncs.Inc()
 			}
-		}
-		h.observe(totals)
-	}
-	return fmt.Errorf("%w: feed of totals ended without a reason", like.ErrUnavailable)
+		},
+		Changed: h.observe,
+		Lost: func(err error) {
+			h.log.WarnContext(ctx, "feed of totals ended early", "error", err)
+		},
+	})
 }
 
 // MaxItems is how many items one stream may have.
@@ -204,6 +181,8 @@ func (h *Hub) start(fn func()) bool {
 	h.own.Go(fn)
 	return true
 }
+
+const pause = 100 * time.Millisecond // between attempts while the ledger fails
 
 // sleep waits and reports whether ctx is still alive.
 func sleep(ctx context.Context, d time.Duration) bool {
