@@ -6,7 +6,8 @@
 // same thing and forgetting idle keys changes no answer. Time is read from the
 // monotonic clock only: a step of the wall clock neither locks out nor lets through.
 //
-// Several nodes with local limiters allow up to the sum of their limits.
+// Several nodes with local limiters allow up to the sum of their limits; a limiter
+// over a store that they share (internal/redis) allows one limit.
 //
 // The package must never: take a key from a header that an unconfigured peer
 // wrote, grow without bound, or start a goroutine.

@@ -88,32 +88,39 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// bucket is the arithmetic of one limit. Times are measured from an arbitrary start.
-type bucket struct {
+// Bucket is the arithmetic of one limit (GCRA). Times are measured from an
+// arbitrary start; where a bucket is kept is its owner's business.
+type Bucket struct {
 	token time.Duration // time in which one token comes back
 	burst int
 }
 
-func newBucket(c Config) bucket {
-	return bucket{token: time.Duration(float64(time.Second) / c.Rate), burst: c.Burst}
+// NewBucket returns the bucket of a limit that is not off. The time of a token is
+// rounded to whole units, at least one, for an owner whose clock counts those.
+func NewBucket(c Config, unit time.Duration) Bucket {
+	token := time.Duration(float64(time.Second) / c.Rate)
+	return Bucket{token: max(token.Round(unit), unit), burst: c.Burst}
 }
 
-// window is the time in which an empty bucket fills up.
-func (b bucket) window() time.Duration { return time.Duration(b.burst) * b.token }
+// Token is the time in which one token comes back.
+func (b Bucket) Token() time.Duration { return b.token }
 
-// take decides about one request at now for a bucket that is full again at full,
+// Window is the time in which an empty bucket fills up.
+func (b Bucket) Window() time.Duration { return time.Duration(b.burst) * b.token }
+
+// Take decides about one request at now for a bucket that is full again at full,
 // and returns the new time of that. A refused request costs nothing.
-func (b bucket) take(full, now time.Duration) (time.Duration, Decision) {
+func (b Bucket) Take(full, now time.Duration) (time.Duration, Decision) {
 	full = max(full, now)
-	d := Decision{Limit: b.burst, Window: seconds(b.window())}
-	if wait := full + b.token - now - b.window(); wait > 0 {
+	d := Decision{Limit: b.burst, Window: seconds(b.Window())}
+	if wait := full + b.token - now - b.Window(); wait > 0 {
 		d.RetryAfter = seconds(wait)
 	} else {
 		d.OK = true
 		full += b.token
 	}
 	missing := full - now
-	d.Remaining = int((b.window() - missing) / b.token)
+	d.Remaining = int((b.Window() - missing) / b.token)
 	d.Reset = seconds(missing)
 	return full, d
 }

@@ -139,7 +139,7 @@ func TestModel(t *testing.T) {
 		for range 2_000 {
 			key := fmt.Sprint(r.IntN(30))
 			for range r.IntN(15) {
-				full, want := l.bucket.take(model[key], time.Since(start))
+				full, want := l.bucket.Take(model[key], time.Since(start))
 				model[key] = full
 				if seen, err := l.Peek(t.Context(), key); err != nil || seen != want {
 					t.Fatalf("peek at key %s after %v: %+v, error %v; want %+v", key, time.Since(start), seen, err, want)
@@ -230,7 +230,7 @@ func TestIdleKeysAreForgotten(t *testing.T) {
 		kept := 0
 		for i := range l.shards {
 			s := &l.shards[i]
-			s.turn(time.Since(l.start), l.bucket.window())
+			s.turn(time.Since(l.start), l.bucket.Window())
 			kept += len(s.young) + len(s.old)
 		}
 		if kept != 0 {

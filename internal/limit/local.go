@@ -13,7 +13,7 @@ const shards = 16
 // Local is a [Limiter] in the memory of this process. Its methods never fail and do
 // not look at their context.
 type Local struct {
-	bucket bucket
+	bucket Bucket
 	off    bool
 	start  time.Time // carries the monotonic reading that all times are measured from
 	seed   maphash.Seed
@@ -40,7 +40,7 @@ func NewLocal(cfg Config) (*Local, error) {
 	if cfg.Rate == 0 {
 		return &Local{off: true}, nil
 	}
-	l := &Local{bucket: newBucket(cfg), start: time.Now(), seed: maphash.MakeSeed()}
+	l := &Local{bucket: NewBucket(cfg, 1), start: time.Now(), seed: maphash.MakeSeed()}
 	for i := range l.shards {
 		l.shards[i].limit = cfg.MaxKeys / shards
 		l.shards[i].young = make(map[string]time.Duration)
@@ -57,7 +57,7 @@ func (l *Local) Allow(_ context.Context, key string) (Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Since(l.start)
-	s.turn(now, l.bucket.window())
+	s.turn(now, l.bucket.Window())
 	return s.take(l.bucket, key, now), nil
 }
 
@@ -76,7 +76,7 @@ func (l *Local) Peek(_ context.Context, key string) (Decision, error) {
 	if !known && len(s.young)+len(s.old) >= s.limit {
 		full = s.spare
 	}
-	_, d := l.bucket.take(full, time.Since(l.start))
+	_, d := l.bucket.Take(full, time.Since(l.start))
 	return d, nil
 }
 
@@ -91,7 +91,7 @@ func (s *shard) turn(now, window time.Duration) {
 	}
 }
 
-func (s *shard) take(b bucket, key string, now time.Duration) Decision {
+func (s *shard) take(b Bucket, key string, now time.Duration) Decision {
 	full, known := s.young[key]
 	if !known {
 		if full, known = s.old[key]; known {
@@ -100,10 +100,10 @@ func (s *shard) take(b bucket, key string, now time.Duration) Decision {
 	}
 	if !known && len(s.young)+len(s.old) >= s.limit {
 		var d Decision
-		s.spare, d = b.take(s.spare, now)
+		s.spare, d = b.Take(s.spare, now)
 		return d
 	}
-	full, d := b.take(full, now)
+	full, d := b.Take(full, now)
 	s.young[key] = full
 	return d
 }
