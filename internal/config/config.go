@@ -29,8 +29,9 @@ type Config struct {
 	Listen      string `key:"listen" default:"127.0.0.1:8080" doc:"address of the public API"`
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:9090" doc:"address of metrics, health and administration; keep it private"`
 	DataDir     string `key:"data_dir" default:"./likewise-data" doc:"directory of the store and of generated keys; one server at a time"`
-	Ledger      string `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir"`
-	Role        string `key:"role" default:"all" doc:"which part of the service this process is: all"`
+	Ledger      URLs   `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir; or postgres://user@host:5432/database, which several nodes share. Several such URLs, separated by commas, are shards of one ledger: their number and order are fixed at the first start"`
+	Redis       URL    `key:"redis" doc:"the Redis that nodes of a shared ledger have in common for counts, live totals and limits: redis://user:password@host:6379, or rediss:// for TLS. Several host:port separated by commas lead to one Redis Cluster; empty = none"`
+	Role        string `key:"role" default:"all" oneof:"all,api,aggregator,reconciler" doc:"which part of the service this process is: all; api serves users, and leaves the rest to others; aggregator brings totals up to date; reconciler audits in the background. The last two have the admin listener only. Parts other than all need a ledger that processes share"`
 
 	JWKS           string         `key:"jwks" doc:"file or URL of the public keys that sign tokens (RS256, ES256, EdDSA)"`
 	CursorKeyFile  string         `key:"cursor_key_file" doc:"file with the key that authenticates list cursors; empty = derived from the token secret, or generated in data_dir. Share it between nodes"`
@@ -42,14 +43,20 @@ type Config struct {
 	TraceEndpoint string `key:"trace_endpoint" doc:"URL that takes traces as OTLP over HTTP; empty = no traces"`
 	MemoryLimit   Bytes  `key:"memory_limit" default:"0" max:"1PiB" doc:"soft limit of the Go heap; 0 = from the container's limit. GOMEMLIMIT wins over it"`
 
-	JWT    JWT    `key:"jwt"`
-	Limits Limits `key:"limits"`
-	Pebble Pebble `key:"pebble"`
-	Counts Counts `key:"counts"`
-	Live   Live   `key:"live"`
-	Audit  Audit  `key:"audit"`
-	Log    Log    `key:"log"`
+	JWT      JWT      `key:"jwt"`
+	Limits   Limits   `key:"limits"`
+	Pebble   Pebble   `key:"pebble"`
+	Postgres Postgres `key:"postgres"`
+	Shared   Shared   `key:"shared"`
+	Counts   Counts   `key:"counts"`
+	Live     Live     `key:"live"`
+	Audit    Audit    `key:"audit"`
+	Log      Log      `key:"log"`
 }
+
+// Embedded reports whether the ledger is the store in DataDir, which belongs to one
+// process; otherwise Ledger lists the databases of a shared one, a URL for each shard.
+func (c Config) Embedded() bool { return len(c.Ledger) == 1 && c.Ledger[0] == embedded }
 
 // JWT says which tokens are accepted.
 type JWT struct {
@@ -105,11 +112,32 @@ type Pebble struct {
 	AcceptRollback   bool          `key:"accept_rollback" default:"false" doc:"start although the store lacks writes that it had acknowledged; for one start, after reading why"`
 }
 
+// Postgres says how a node uses the databases of a shared ledger.
+type Postgres struct {
+	Replicas       URLs          `key:"replicas" doc:"streaming replicas of the databases of ledger, as URLs; reads that may go there do"`
+	Writers        int           `key:"writers" default:"4" min:"1" max:"64" unit:"transactions" doc:"transactions of likes that a node has under way at once in each database"`
+	BatchCommands  int           `key:"batch_commands" default:"500" min:"1" max:"1000" unit:"commands" doc:"commands of one transaction"`
+	BatchWait      time.Duration `key:"batch_wait" default:"2ms" min:"0s" max:"5ms" doc:"time that a transaction waits for more commands"`
+	QueueLength    int           `key:"queue_length" default:"16384" min:"1" max:"1000000" unit:"commands" doc:"commands that may wait; more are refused with 503"`
+	QueueAge       time.Duration `key:"queue_age" default:"5s" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
+	DrainInterval  time.Duration `key:"drain_interval" default:"250ms" min:"10ms" max:"10s" doc:"time between two rounds that bring totals up to date; they lag by about that much"`
+	MaxConnections int           `key:"max_connections" default:"16" min:"2" max:"10000" unit:"connections" doc:"connections of a node to each database and replica"`
+	PgBouncer      bool          `key:"pgbouncer" default:"false" doc:"the URLs lead to PgBouncer in transaction mode"`
+	AcceptUnsafe   bool          `key:"accept_unsafe" default:"false" doc:"start although fsync, full_page_writes or synchronous_commit is off in a database, so that it can lose acknowledged likes"`
+}
+
+// Shared says how a node uses Redis.
+type Shared struct {
+	TotalTTL time.Duration `key:"total_ttl" default:"10s" min:"100ms" max:"24h" doc:"time that Redis keeps a total which nobody renews"`
+	Timeout  time.Duration `key:"timeout" default:"50ms" min:"1ms" max:"10s" doc:"time for one call to Redis; after it the node goes on without"`
+}
+
 // Counts sizes the cache of totals.
 type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
 	LoadTimeout  time.Duration `key:"load_timeout" default:"1s" min:"1ms" max:"1m" doc:"time to read totals from the store; a slower read has failed"`
+	MaxLoads     int           `key:"max_loads" default:"64" min:"1" max:"10000" unit:"reads" doc:"reads of totals that may be under way at the store"`
 	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age up to which a total is answered while the store cannot be read"`
 }
 

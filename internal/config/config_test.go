@@ -69,7 +69,7 @@ func TestNamesAreOneRule(t *testing.T) {
 			t.Errorf("%q needs a key and a one-line doc", s.key)
 		}
 	}
-	for _, want := range []string{"listen", "admin-listen", "data-dir", "ledger", "role", "jwt-secret-file", "jwks", "limits-user-rate", "log-level"} {
+	for _, want := range []string{"listen", "admin-listen", "data-dir", "ledger", "redis", "role", "jwt-secret-file", "jwks", "limits-user-rate", "log-level"} {
 		if !flags[want] {
 			t.Errorf("the flag --%s is gone", want)
 		}
@@ -119,6 +119,9 @@ func TestEveryKindInEveryPlace(t *testing.T) {
 	want.Limits.ReadTimeout = 90 * time.Second
 	want.Pebble.CacheBytes = 3 << 30
 	want.Log.Level, want.Log.Format = slog.LevelDebug, "json"
+	want.JWT.SecretFile = "secret"
+	want.Ledger = URLs{"postgres://a:p@h1:1,h2:2/x?sslmode=require", "postgres://b@h3/x"}
+	want.Redis = "redis://:p@h1:1,h2:2"
 
 	file := `
 anonymous_reads: false
@@ -133,11 +136,15 @@ limits:
   read_timeout: 1m30s
 pebble: {cache_bytes: 3GiB}
 log: {level: DEBUG, format: json}
+jwt: {secret_file: secret}
+ledger: ["postgres://a:p@h1:1,h2:2/x?sslmode=require", postgres://b@h3/x]
+redis: redis://:p@h1:1,h2:2
 `
 	args := []string{
 		"--anonymous-reads=false", "--pprof=true", "--cors-origins=https://a.example,http://b.example:8000",
 		"--trusted-proxies=10.1.2.3/8, 192.0.2.7", "--limits-user-rate=2.5", "--limits-user-burst=7",
 		"--limits-read-timeout=90s", "--pebble-cache-bytes=3072MiB", "--log-level=debug", "--log-format=json",
+		"--jwt-secret-file=secret", "--ledger=postgres://a:p@h1:1,h2:2/x?sslmode=require, postgres://b@h3/x", "--redis= redis://:p@h1:1,h2:2",
 	}
 	var env []string
 	for _, arg := range args {
@@ -191,8 +198,9 @@ func TestMistakes(t *testing.T) {
 		{name: "level", file: "log: {level: loud}", want: []string{"log.level", "loud"}},
 		{name: "address", file: "listen: localhost\n", want: []string{"listen", `"localhost"`, "host:port"}},
 		{name: "same address", file: "listen: :1\nadmin_listen: :1\n", want: []string{"admin_listen", "another port"}},
-		{name: "other ledger", args: []string{"--ledger=postgres://u:hunter2@db/likes"}, want: []string{"ledger", "only pebble", "postgres://u:***@db/likes"}},
-		{name: "other role", args: []string{"--role=api"}, want: []string{"role", `"api"`, "Set role to all"}},
+		{name: "other role", args: []string{"--role=worker"}, want: []string{"role", `"worker"`, "all, api, aggregator, reconciler"}},
+		{name: "connections", file: "postgres: {writers: 16}", want: []string{"postgres.max_connections: 16", "postgres.writers, 16"}},
+		{name: "password as an address", args: []string{"--listen=redis://u:hunter2@h"}, want: []string{"listen", "redis://u:***@h"}},
 		{name: "no directory", args: []string{"--data-dir="}, want: []string{"data_dir"}},
 		{name: "some origins", file: `cors_origins: ["*.example.org"]`, want: []string{"cors_origins", `"*.example.org"`}},
 		{name: "origin with path", file: "cors_origins: [https://a.example/]", want: []string{"cors_origins"}},

@@ -173,10 +173,10 @@ func scalar(s *setting, node *yaml.Node) (string, error) {
 	switch {
 	case node.Kind == yaml.ScalarNode && node.Tag != "!!null":
 		return node.Value, nil
-	case node.Kind == yaml.SequenceNode && s.kind == "list":
+	case node.Kind == yaml.SequenceNode && (s.kind == "list" || s.kind == "URLs"):
 		texts := make([]string, len(node.Content))
 		for i, element := range node.Content {
-			if element.Kind != yaml.ScalarNode || strings.Contains(element.Value, ",") {
+			if element.Kind != yaml.ScalarNode || s.kind == "list" && strings.Contains(element.Value, ",") {
 				return "", errors.New("must be a list of plain words")
 			}
 			texts[i] = element.Value

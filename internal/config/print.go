@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -42,7 +41,7 @@ func (s *setting) yaml(c *Config) string {
 			quoted[i] = strconv.Quote(quoted[i])
 		}
 		return "[" + strings.Join(quoted, ", ") + "]"
-	case "string":
+	case "string", "URL", "URLs":
 		return strconv.Quote(text)
 	default:
 		return text
@@ -51,6 +50,12 @@ func (s *setting) yaml(c *Config) string {
 
 // masked is the setting's value as people may see it.
 func (s *setting) masked(c *Config) string {
+	switch v := s.field(c).(type) {
+	case *URL:
+		return v.String()
+	case *URLs:
+		return v.String()
+	}
 	if s.kind != "list" {
 		return maskURL(s.text(c))
 	}
@@ -71,24 +76,4 @@ func (e Effective) LogValue() slog.Value {
 		}
 	}
 	return slog.GroupValue(attrs...)
-}
-
-// maskURL hides what may be secret in a text that looks like a URL: the password
-// and the query. Other texts are returned as they are: no setting is a secret
-// itself, secrets are in files that settings name.
-func maskURL(text string) string {
-	if !strings.Contains(text, "://") {
-		return text
-	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return "***"
-	}
-	if _, secret := u.User.Password(); secret {
-		u.User = url.UserPassword(u.User.Username(), "***")
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "***"
-	}
-	return strings.ReplaceAll(u.String(), "%2A%2A%2A", "***")
 }

@@ -23,7 +23,8 @@ A name that is not listed here is an error, and so is a value out of its range. 
 wrong; ` + "`likewise config print`" + ` shows every effective value and where it comes from, with secrets masked.
 
 Durations have a unit (` + "`500ms`, `5s`, `2m`" + `), sizes may have one (` + "`16KiB`, `64MiB`" + `). Lists are YAML lists in the file and
-separated by commas elsewhere. Secrets are never values: settings name the files that hold them.
+separated by commas elsewhere. Keys are never values: settings name the files that hold them. A password may be part of a
+URL, and is masked wherever the URL is shown; in a password, write signs such as ` + "`/ ? # @ : %`" + ` percent-encoded (` + "`%2F`" + `).
 `
 
 const referenceFoot = `

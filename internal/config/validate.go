@@ -21,7 +21,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %s is %w", s.key, s.text(&c), err))
 		}
 		if words := s.oneof; words != nil && !slices.Contains(words, s.text(&c)) {
-			errs = append(errs, fmt.Errorf("%s: %q is unknown; use one of %s", s.key, s.text(&c), strings.Join(words, ", ")))
+			errs = append(errs, fmt.Errorf("%s: %q is unknown; use one of %s", s.key, s.masked(&c), strings.Join(words, ", ")))
 		}
 	}
 	return errors.Join(append(errs,
@@ -65,25 +65,9 @@ func within[T cmp.Ordered](s *setting, v T) error {
 
 func checkAddress(key, address string) error {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
-		return fmt.Errorf("%s: %q is not an address; write host:port, such as 127.0.0.1:8080 or :8080", key, address)
+		return fmt.Errorf("%s: %q is not an address; write host:port, such as 127.0.0.1:8080 or :8080", key, maskURL(address))
 	}
 	return nil
-}
-
-// checkShape refuses ledgers and roles that this program does not have.
-func (c Config) checkShape() error {
-	var errs []error
-	if c.Ledger != "pebble" {
-		errs = append(errs, fmt.Errorf("ledger: %q is not available; only pebble is, the store in data_dir. Set ledger to pebble or leave it out",
-			maskURL(c.Ledger)))
-	}
-	if c.Role != "all" {
-		errs = append(errs, fmt.Errorf("role: %q would need a store that several processes share, and the store in data_dir belongs to one. Set role to all", c.Role))
-	}
-	if c.DataDir == "" {
-		errs = append(errs, errors.New("data_dir: is empty; name the directory that holds the store"))
-	}
-	return errors.Join(errs...)
 }
 
 func (c Config) checkURLs() error {
@@ -129,6 +113,9 @@ func (c Config) checkPairs() error {
 	}
 	if c.JWT.JWKSMaxAge != 0 && c.JWT.JWKSMaxAge < 2*c.JWT.JWKSRefresh {
 		errs = append(errs, fmt.Errorf("jwt.jwks_max_age: %v is below twice jwt.jwks_refresh, %v; raise the one or lower the other", c.JWT.JWKSMaxAge, c.JWT.JWKSRefresh))
+	}
+	if c.Postgres.Writers >= c.Postgres.MaxConnections {
+		errs = append(errs, fmt.Errorf("postgres.max_connections: %d leaves none for reads beside postgres.writers, %d; raise the one or lower the other", c.Postgres.MaxConnections, c.Postgres.Writers))
 	}
 	if c.Counts.RefreshAfter > c.Counts.ExpireAfter {
 		errs = append(errs, fmt.Errorf("counts.refresh_after: %v is above counts.expire_after, %v; lower the one or raise the other", c.Counts.RefreshAfter, c.Counts.ExpireAfter))

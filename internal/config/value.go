@@ -58,6 +58,10 @@ func kindOf(t reflect.Type) (kind string, leaf bool) {
 		return "size", true
 	case *[]string, *[]netip.Prefix:
 		return "list", true
+	case *URL:
+		return "URL", true
+	case *URLs:
+		return "URLs", true
 	case encoding.TextUnmarshaler:
 		return "word", true
 	}
@@ -100,6 +104,10 @@ func parse(field any, text string) error {
 		}
 	case *[]string:
 		*p = splitList(text)
+	case *URL:
+		*p = URL(strings.TrimSpace(text))
+	case *URLs:
+		*p = splitURLs(text)
 	case *[]netip.Prefix:
 		*p, err = parsePrefixes(text)
 	case encoding.TextUnmarshaler:
@@ -115,6 +123,14 @@ func format(field any) string {
 	switch p := field.(type) {
 	case *[]string:
 		return strings.Join(*p, ",")
+	case *URL:
+		return string(*p)
+	case *URLs:
+		texts := make([]string, len(*p))
+		for i, one := range *p {
+			texts[i] = string(one)
+		}
+		return strings.Join(texts, ",")
 	case *[]netip.Prefix:
 		texts := make([]string, len(*p))
 		for i, prefix := range *p {

@@ -22,8 +22,8 @@ func ledgerDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "le
 
 // openLedger opens the ledger that the configuration names. reg may be nil.
 func openLedger(cfg config.Config, o Options, reg prometheus.Registerer) (ledger.Ledger, error) {
-	switch cfg.Ledger {
-	case "pebble":
+	switch {
+	case cfg.Embedded():
 		return openPebble(cfg, o, reg)
 	default:
 		return nil, fmt.Errorf("%w: ledger %q is not available; set ledger to pebble", like.ErrInvalid, cfg.Ledger)
