@@ -206,6 +206,24 @@ type Keeper interface {
 	Backup(ctx context.Context, dir string) error
 }
 
+// Freezer is a ledger that can stand still while its facts move to another one. A
+// ledger need not be one.
+type Freezer interface {
+	// Freeze calls while with the ledger standing still, and returns its error. The
+	// context that while is given is done, with the cause, when the standstill is
+	// lost before its end; while must return then.
+	//
+	// S1. From before the call of while until its return no command is applied,
+	//     through no node: Apply, ApplyMany, EraseUser, RemoveItem and repairs fail
+	//     promptly with like.ErrUnavailable. Every read shows what was acknowledged.
+	// S2. Reads, exports, and audits that repair nothing go on, and feeds yield
+	//     what was acknowledged before. The ledger stays Ready.
+	// S3. It moves on by itself when while returns or the process ends; Close and
+	//     a done context end while.
+	// S4. A second Freeze is like.ErrUnavailable meanwhile.
+	Freeze(ctx context.Context, while func(ctx context.Context) error) error
+}
+
 // Audit is what an audit of one item found.
 type Audit struct {
 	Item     like.Item

@@ -31,6 +31,7 @@ type broken struct {
 	removeItem  func(context.Context, like.Item) (int64, error)
 	export      func(context.Context) iter.Seq2[like.Fact, error]
 	backup      func(context.Context, string) error
+	freeze      func(context.Context, func(context.Context) error) error
 	reopened    func(*memory.Ledger) // called with what the store is open as again
 }
 
@@ -143,6 +144,13 @@ func (b *broken) Backup(ctx context.Context, dir string) error {
 		return b.backup(ctx, dir)
 	}
 	return b.Ledger.Backup(ctx, dir)
+}
+
+func (b *broken) Freeze(ctx context.Context, while func(context.Context) error) error {
+	if b.freeze != nil {
+		return b.freeze(ctx, while)
+	}
+	return b.Ledger.Freeze(ctx, while)
 }
 
 // harness opens memory ledgers broken by mutate, with totals that lag.

@@ -111,7 +111,7 @@ type rule struct {
 	check func(*run)
 }
 
-// rules lists all rules: closing, writing, reading, feeding, keeping.
+// rules lists all rules: closing, writing, reading, feeding, keeping, standing still.
 var rules = []rule{
 	{"C1", checkC1},
 	{"C2", checkC2},
@@ -147,4 +147,8 @@ var rules = []rule{
 	{"A5", checkA5},
 	{"A6", checkA6},
 	{"A7", checkA7},
+	{"S1", checkS1},
+	{"S2", checkS2},
+	{"S3", checkS3},
+	{"S4", checkS4},
 }

@@ -24,8 +24,8 @@ type mutant struct {
 	mutate      func(*broken)
 }
 
-// mutants are the broken ledgers: writing and closing here, reading, feeding and
-// keeping in the lists that are appended.
+// mutants are the broken ledgers: writing and closing here, the others in the lists
+// that are appended.
 var mutants = slices.Concat([]mutant{
 	{"C1", "reads on after Close", 0, func(b *broken) {
 		b.liked = func(ctx context.Context, u like.User, items []like.Item) ([]like.State, error) {
@@ -190,7 +190,7 @@ var mutants = slices.Concat([]mutant{
 			return b.Ledger.Apply(ctx, cmd)
 		}
 	}},
-}, readMutants, feedMutants, keepMutants)
+}, readMutants, feedMutants, keepMutants, freezeMutants)
 
 // state is one user's state as the sound ledger has it.
 func (b *broken) state(user like.User, item like.Item) like.State {

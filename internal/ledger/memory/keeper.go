@@ -24,6 +24,9 @@ func (l *Ledger) Audit(ctx context.Context, item like.Item, repair bool) (ledger
 	defer l.mu.Unlock()
 	a, listed := l.store.audit(item)
 	if repair && a.Drift() {
+		if l.thaw != nil {
+			return ledger.Audit{}, errFrozen
+		}
 		l.store.likers[item] = listed
 		if a.Total != a.Facts {
 			l.broadcast.Publish([]like.Total{l.store.move(item, a.Facts-a.Total)})
@@ -95,7 +98,7 @@ func (l *Ledger) EraseUser(ctx context.Context, user like.User) (int64, error) {
 	if err := user.Validate(); err != nil {
 		return 0, err
 	}
-	if err := l.lock(ctx); err != nil {
+	if err := l.lockToWrite(ctx); err != nil {
 		return 0, err
 	}
 	defer l.mu.Unlock()
@@ -115,7 +118,7 @@ func (l *Ledger) RemoveItem(ctx context.Context, item like.Item) (int64, error) 
 	if err := item.Validate(); err != nil {
 		return 0, err
 	}
-	if err := l.lock(ctx); err != nil {
+	if err := l.lockToWrite(ctx); err != nil {
 		return 0, err
 	}
 	defer l.mu.Unlock()

@@ -40,6 +40,7 @@ type Ledger struct {
 
 	mu     sync.Mutex
 	closed bool
+	thaw   context.CancelCauseFunc // ends the standstill under way; nil without one
 	clock  *like.Clock
 	store  *store
 	timer  *time.Timer // calls tick when the next change falls due
@@ -84,6 +85,9 @@ func (l *Ledger) Ready(ctx context.Context) error {
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	l.closed = true
+	if l.thaw != nil {
+		l.thaw(fmt.Errorf("memory ledger: %w", like.ErrClosed))
+	}
 	if l.timer.Stop() {
 		l.ticks.Done()
 	}
@@ -143,7 +147,7 @@ func (l *Ledger) Apply(ctx context.Context, cmd like.Command) (ledger.Ack, error
 
 // ApplyMany implements [ledger.Writer]; all commands are applied or none.
 func (l *Ledger) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
-	if err := l.lock(ctx); err != nil {
+	if err := l.lockToWrite(ctx); err != nil {
 		return nil, err
 	}
 	defer l.mu.Unlock()

@@ -29,8 +29,9 @@ type Ledger struct {
 	writing atomic.Int64 // when the writer began its batch, in ns as the queue counts; 0 at rest
 	syncing atomic.Int64 // when the committer began to sync, likewise
 	changes ledger.Broadcast
-	audits  turn // one audit at a time
-	backups turn // one backup at a time
+	audits  turn        // one audit at a time
+	backups turn        // one backup at a time
+	frozen  atomic.Bool // whether the ledger stands still; see Freeze
 
 	started  atomic.Bool
 	failure  atomic.Pointer[error]

@@ -61,6 +61,9 @@ func (l *Ledger) submit(ctx context.Context, r *request) error {
 	if err := l.failed(); err != nil {
 		return err
 	}
+	if err := l.refused(r); err != nil {
+		return err
+	}
 	err := l.stalled()
 	if err == nil {
 		err = l.queue.put(r)
@@ -144,9 +147,6 @@ func (w *writer) apply(c *commit) error {
 	if err := w.ledger.failed(); err != nil {
 		return err
 	}
-	if err := w.ledger.disk.check(); err != nil {
-		return err
-	}
 	w.folder.begin()
 	batch := w.ledger.db.NewBatch()
 	c.requests = slices.DeleteFunc(c.requests, func(r *request) bool {
@@ -165,10 +165,16 @@ func (w *writer) apply(c *commit) error {
 		c.seq = w.seq
 		return batch.Close()
 	}
+	if err := w.ledger.disk.check(); err != nil {
+		return errors.Join(err, batch.Close())
+	}
 	return w.applyBatch(c, batch)
 }
 
 func (w *writer) fold(c *commit, batch *pdb.Batch, r *request) error {
+	if err := w.ledger.refused(r); err != nil {
+		return err
+	}
 	if r.correct != nil {
 		return w.folder.correct(batch, r.correct)
 	}
