@@ -16,6 +16,7 @@ const (
 	suite   = "internal/ledger/conformance"
 	durable = "internal/durable"
 	harness = "test/harness"
+	servers = "test/servers"
 )
 
 // layers says which packages of the module a package may import. Imports point one
@@ -62,10 +63,11 @@ var layers = map[string][]string{
 	"test/overload":       {},
 	"test/realdata":       {},
 	"test/scenarios":      {harness},
+	servers:               {harness},
 }
 
 // forTests may be imported by every test besides what its package may.
-var forTests = []string{like, ledger, memory, suite, harness}
+var forTests = []string{like, ledger, memory, suite, harness, servers}
 
 // testsOf lists what the tests of a package may import besides: the client is
 // tested against the real API, and imports none of it.

@@ -1,0 +1,277 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgresUser is whom PostgreSQL runs as when this process is root, which it refuses.
+const postgresUser = "postgres"
+
+// postgresSettings are those of every server: durable, and as common as can be.
+var postgresSettings = []setting{
+	{"listen_addresses", "127.0.0.1"},
+	{"unix_socket_directories", ""}, // their paths have a length limit that temporary directories meet
+	{"fsync", "on"},
+	{"max_connections", "200"},
+	{"wal_level", "replica"},
+	{"max_wal_senders", "8"},
+	{"hot_standby", "on"},
+	{"shared_buffers", "128MB"},
+	{"log_line_prefix", "%m [%p] "},
+}
+
+// PostgresServer is one PostgreSQL server, which trusts every connection from
+// loopback. Its methods are used by one goroutine; URLs stay the same over restarts.
+type PostgresServer struct {
+	home    *home
+	bin     string
+	port    int
+	proc    *process
+	replica *PostgresServer
+	count   atomic.Int64 // databases made
+}
+
+// Postgres starts a PostgreSQL server for the test alone, in 2 s, and stops it when
+// the test ends. Tests that only need a database use [Database].
+func Postgres(tb testing.TB, opts ...Option) *PostgresServer {
+	tb.Helper()
+	h, err := guarded()
+	check(tb, err)
+	p, err := newPostgres(tb.Context(), h, optionsOf(opts))
+	check(tb, err)
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("log of PostgreSQL: %s", p.proc.logTail())
+		}
+		if err := p.remove(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+// shared is the server of [Database], which the watchdog stops.
+var shared = sync.OnceValues(func() (*PostgresServer, error) {
+	h, err := guarded()
+	if err != nil {
+		return nil, err
+	}
+	return newPostgres(context.Background(), h, options{})
+})
+
+// Database returns the URL of a new, empty database in a server that all tests of
+// the process share. It is dropped when the test ends, connections or not.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	p, err := shared()
+	check(tb, err)
+	db := p.Database(tb)
+	tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		name := strings.TrimPrefix(mustParse(db).Path, "/")
+		if err := p.exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
+}
+
+// Address returns host:port.
+func (p *PostgresServer) Address() string { return addressOf(p.port) }
+
+// URL returns the URL of the server's first database.
+func (p *PostgresServer) URL() string { return p.urlOf("postgres") }
+
+func (p *PostgresServer) urlOf(database string) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", postgresUser, p.Address(), database)
+}
+
+func mustParse(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// Database returns the URL of a new, empty database.
+func (p *PostgresServer) Database(tb testing.TB) string {
+	tb.Helper()
+	name := "t" + strconv.FormatInt(p.count.Add(1), 10)
+	check(tb, p.exec(tb.Context(), "CREATE DATABASE "+name))
+	return p.urlOf(name)
+}
+
+// Replica returns the streaming replica that [WithReplicas] asked for.
+func (p *PostgresServer) Replica() *PostgresServer { return p.replica }
+
+func newPostgres(ctx context.Context, h *home, o options) (*PostgresServer, error) {
+	bin, err := postgresPrograms()
+	if err != nil {
+		return nil, err
+	}
+	p := &PostgresServer{home: h, bin: bin}
+	initialize := func() error {
+		err := p.run(ctx, "initdb", "-D", p.data(), "-U", postgresUser, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+		if err != nil {
+			return err
+		}
+		return p.configure(slices.Concat(postgresSettings, o.settings))
+	}
+	if err := p.create(ctx, o.port, initialize); err != nil {
+		return nil, err
+	}
+	if !o.replicas {
+		return p, nil
+	}
+	p.replica = &PostgresServer{home: h, bin: bin}
+	copyPrimary := func() error {
+		source := "host=127.0.0.1 user=" + postgresUser + " port=" + strconv.Itoa(p.port)
+		return p.replica.run(ctx, "pg_basebackup", "-d", source, "-D", p.replica.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	}
+	if err := p.replica.create(ctx, o.port, copyPrimary); err != nil {
+		return nil, errors.Join(err, p.remove())
+	}
+	return p, nil
+}
+
+// postgresPrograms returns the directory with the programs of the newest version.
+func postgresPrograms() (string, error) {
+	if err := supported("postgres"); err != nil {
+		return "", err
+	}
+	if os.Getuid() == 0 {
+		if _, _, err := idsOf(postgresUser); err != nil {
+			return "", notInstalled("postgres", "postgresql")
+		}
+	}
+	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres"); len(found) > 0 {
+		version := func(path string) int {
+			n, _ := strconv.Atoi(strings.Split(path, "/")[4])
+			return n
+		}
+		return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
+	}
+	path, ok := program("initdb")
+	if !ok {
+		return "", notInstalled("postgres", "postgresql")
+	}
+	return filepath.Dir(path), nil
+}
+
+// create makes the server's directory, fills it, and starts the server.
+func (p *PostgresServer) create(ctx context.Context, port int, fill func() error) error {
+	dir, err := p.home.room("postgres")
+	if err != nil {
+		return err
+	}
+	p.proc = &process{name: "PostgreSQL", dir: dir, stop: syscall.SIGQUIT}
+	if os.Getuid() == 0 {
+		p.proc.user = postgresUser
+		uid, gid, err := idsOf(postgresUser)
+		if err == nil {
+			err = os.Chown(dir, int(uid), int(gid))
+		}
+		if err != nil {
+			return fmt.Errorf("give a directory to %s: %w", postgresUser, err)
+		}
+	}
+	if err := fill(); err != nil {
+		return err
+	}
+	return onFreePort(port, func(port int) error {
+		p.port = port
+		p.proc.argv = []string{filepath.Join(p.bin, "postgres"), "-D", p.data(), "-p", strconv.Itoa(port)}
+		return p.proc.start(ctx, p.ready)
+	})
+}
+
+func (p *PostgresServer) data() string { return filepath.Join(p.proc.dir, "data") }
+
+// run runs a program of PostgreSQL to its end.
+func (p *PostgresServer) run(ctx context.Context, name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
+	cmd.Dir = p.proc.dir
+	cmd.SysProcAttr = detached(p.proc.user)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+func (p *PostgresServer) configure(settings []setting) error {
+	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure PostgreSQL: %w", err)
+	}
+	var text strings.Builder
+	for _, s := range settings {
+		fmt.Fprintf(&text, "%s = %s\n", s.name, quoted(s.value))
+	}
+	_, err = f.WriteString(text.String())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("configure PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// ready asks whose data the server on the port has: another one may be there.
+func (p *PostgresServer) ready(ctx context.Context) error {
+	dir, err := query[string](ctx, p, "SHOW data_directory")
+	if err == nil && dir != p.data() {
+		return fmt.Errorf("another server answers, with its data in %s", dir)
+	}
+	return err
+}
+
+// query returns the one value that a statement gives.
+func query[T any](ctx context.Context, p *PostgresServer, sql string) (value T, err error) {
+	conn, err := pgx.Connect(ctx, p.URL())
+	if err != nil {
+		return value, err
+	}
+	err = conn.QueryRow(ctx, sql).Scan(&value)
+	return value, errors.Join(err, conn.Close(ctx))
+}
+
+func (p *PostgresServer) exec(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, p.URL())
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// remove stops the server and its replica, and removes their data.
+func (p *PostgresServer) remove() error {
+	var err error
+	if p.replica != nil {
+		err = p.replica.remove()
+	}
+	if p.proc.cmd != nil {
+		err = errors.Join(err, p.proc.thaw(), p.proc.quit(context.Background(), syscall.SIGQUIT))
+	}
+	return errors.Join(err, os.RemoveAll(p.proc.dir))
+}
