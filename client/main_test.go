@@ -61,7 +61,7 @@ func newService() *service {
 	if err != nil {
 		panic(err)
 	}
-	totals := counts.New(s.ledger, counts.DefaultConfig(), nil)
+	totals := counts.New(s.ledger, nil, counts.DefaultConfig(), nil)
 	api, err := httpapi.New(httpapi.DefaultConfig(), httpapi.Deps{
 		Ledger: s.ledger, Counts: totals, Live: s.hub, Auth: tokens{}, Cursors: cursors, Log: log,
 	})

@@ -18,7 +18,7 @@ func benchPage(n int) []like.Item {
 func BenchmarkPageL1(b *testing.B) {
 	for _, n := range []int{20, 50} {
 		items := benchPage(n)
-		c := New(newFake(), DefaultConfig(), nil)
+		c := New(newFake(), nil, DefaultConfig(), nil)
 		if _, err := c.Page(b.Context(), "", items); err != nil {
 			b.Fatal(err)
 		}
@@ -45,13 +45,13 @@ func BenchmarkPageMiss20(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		f.calls = f.calls[:0]
-		c := New(f, Config{Items: 100, RefreshAfter: 1, ExpireAfter: 1, LoadTimeout: 1e9}, nil)
+		c := New(f, nil, Config{Items: 100, RefreshAfter: 1, ExpireAfter: 1, LoadTimeout: 1e9, MaxLoads: 1}, nil)
 		_, _ = c.Page(b.Context(), "", items)
 	}
 }
 
 func BenchmarkObserve(b *testing.B) {
-	c := New(newFake(), DefaultConfig(), nil)
+	c := New(newFake(), nil, DefaultConfig(), nil)
 	b.ReportAllocs()
 	for v := uint64(1); b.Loop(); v++ {
 		c.Observe(total("1", int64(v), v))

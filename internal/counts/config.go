@@ -19,6 +19,11 @@ type Config struct {
 	ExpireAfter time.Duration
 	// LoadTimeout bounds one read of the ledger; a slower one has failed.
 	LoadTimeout time.Duration
+	// MaxLoads is how many reads of the ledger may be under way at one time, so
+	// that readers without a cache do not bury it. One more waits a tenth of
+	// LoadTimeout for its turn; then cached totals are served with their age, and
+	// an item that is not cached is [like.ErrOverloaded].
+	MaxLoads int
 }
 
 // DefaultConfig returns the settings of a node that nobody tuned.
@@ -28,6 +33,7 @@ func DefaultConfig() Config {
 		RefreshAfter: time.Second,
 		ExpireAfter:  time.Minute,
 		LoadTimeout:  time.Second,
+		MaxLoads:     64,
 	}
 }
 
@@ -36,6 +42,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Items < 1:
 		return fmt.Errorf("%w: counts: items must be at least 1", like.ErrInvalid)
+	case c.MaxLoads < 1:
+		return fmt.Errorf("%w: counts: max-loads must be at least 1", like.ErrInvalid)
 	case c.RefreshAfter <= 0 || c.LoadTimeout <= 0:
 		return fmt.Errorf("%w: counts: refresh-after and load-timeout must be positive", like.ErrInvalid)
 	case c.ExpireAfter < c.RefreshAfter:

@@ -33,7 +33,7 @@ func converge(t *testing.T, lag time.Duration, size int, seed uint64) {
 	defer l.Close()
 	cfg := DefaultConfig()
 	cfg.Items = size
-	c := New(l, cfg, nil)
+	c := New(l, nil, cfg, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running, work sync.WaitGroup
 	running.Go(func() { _ = c.Run(ctx, l) })

@@ -17,10 +17,12 @@ import (
 // nothing: Page works by itself, and Run keeps what is cached fresh.
 type Counts struct {
 	ledger  ledger.Reader
+	shared  Shared // nil without one
 	cfg     Config
 	metrics metrics
 	cache   *otter.Cache[like.Item, *entry]
 	flights flights
+	places  chan struct{}  // taken by loads under way
 	behind  chan like.Item // items to read again behind an answer
 	start   time.Time      // origin of all moments
 
@@ -40,12 +42,15 @@ type Entry struct {
 	Age time.Duration
 }
 
-// New returns the read path over a ledger. reg may be nil. cfg must be valid.
-func New(r ledger.Reader, cfg Config, reg prometheus.Registerer) *Counts {
+// New returns the read path over a ledger. shared may be nil, and reg. cfg must be
+// valid.
+func New(r ledger.Reader, shared Shared, cfg Config, reg prometheus.Registerer) *Counts {
 	c := &Counts{
 		ledger:  r,
+		shared:  shared,
 		cfg:     cfg,
 		flights: flights{byItem: map[like.Item]*flight{}},
+		places:  make(chan struct{}, cfg.MaxLoads),
 		behind:  make(chan like.Item, ledger.MaxItems),
 		start:   time.Now(),
 	}
@@ -68,7 +73,7 @@ func (c *Counts) Page(ctx context.Context, viewer like.User, items []like.Item) 
 	}
 	page := make([]Entry, len(items))
 	if missing := c.fromCache(page, items); len(missing) > 0 {
-		if err := c.fromLedger(ctx, page, missing); err != nil {
+		if err := c.fromBehind(ctx, page, missing); err != nil {
 			return nil, err
 		}
 	}
@@ -117,12 +122,13 @@ func (c *Counts) fromCache(page []Entry, items []like.Item) (missing []int) {
 	return missing
 }
 
-// fromLedger fills the missing places from the ledger or, where it fails, from
-// cached totals that may still be shown with their age.
-func (c *Counts) fromLedger(ctx context.Context, page []Entry, missing []int) error {
-	err := c.join(ctx, page, missing)
+// fromBehind fills the missing places from the shared cache and the ledger or, where
+// that fails, from cached totals that may still be shown with their age.
+func (c *Counts) fromBehind(ctx context.Context, page []Entry, missing []int) error {
+	shared, err := c.join(ctx, page, missing)
 	if err == nil {
-		c.metrics.fromLedger.Add(float64(len(missing)))
+		c.metrics.fromShared.Add(float64(shared))
+		c.metrics.fromLedger.Add(float64(len(missing) - shared))
 		return nil
 	}
 	if ctx.Err() != nil || !storeFailed(err) {

@@ -16,7 +16,7 @@ import (
 
 func TestPageAnswersInRequestOrderWithOneLoad(t *testing.T) {
 	f := newFake(total("1", 10, 3), total("2", 20, 4))
-	c := New(f, DefaultConfig(), nil)
+	c := New(f, nil, DefaultConfig(), nil)
 	want := []Entry{
 		{Total: total("2", 20, 4)}, {Total: total("x", 0, 0)}, {Total: total("1", 10, 3)}, {Total: total("2", 20, 4)},
 	}
@@ -37,7 +37,7 @@ func TestPageAnswersInRequestOrderWithOneLoad(t *testing.T) {
 }
 
 func TestPageRefusesTooManyItems(t *testing.T) {
-	c := New(newFake(), DefaultConfig(), nil)
+	c := New(newFake(), nil, DefaultConfig(), nil)
 	if _, err := c.Page(t.Context(), "", make([]like.Item, ledger.MaxItems+1)); !errors.Is(err, like.ErrInvalid) {
 		t.Errorf("err = %v, want ErrInvalid", err)
 	}
@@ -46,7 +46,7 @@ func TestPageRefusesTooManyItems(t *testing.T) {
 func TestFailureIsNeverCachedAsZero(t *testing.T) {
 	f := newFake(total("1", 10, 3))
 	f.failWith(like.ErrUnavailable)
-	c := New(f, DefaultConfig(), nil)
+	c := New(f, nil, DefaultConfig(), nil)
 	if _, err := c.Page(t.Context(), "", []like.Item{post("1")}); !errors.Is(err, like.ErrUnavailable) {
 		t.Fatalf("err = %v, want ErrUnavailable", err)
 	}
@@ -58,7 +58,7 @@ func TestFailureIsNeverCachedAsZero(t *testing.T) {
 
 func TestLikedComesFromTheLedger(t *testing.T) {
 	f := newFake()
-	c := New(f, DefaultConfig(), nil)
+	c := New(f, nil, DefaultConfig(), nil)
 	if got := mustPage(t, c, "u1", post("1")); got[0].Liked || got[0].Total.Count != 0 {
 		t.Fatalf("before: %+v", got[0])
 	}
@@ -78,7 +78,7 @@ func TestLikedComesFromTheLedger(t *testing.T) {
 }
 
 func TestOlderVersionNeverWins(t *testing.T) {
-	c := New(newFake(total("1", 5, 5)), DefaultConfig(), nil)
+	c := New(newFake(total("1", 5, 5)), nil, DefaultConfig(), nil)
 	count := func() int64 { return mustPage(t, c, "", post("1"))[0].Total.Count }
 	steps := []struct {
 		observe like.Total
@@ -103,7 +103,7 @@ func TestLoadUnderWayLosesToNewerTotal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(total("1", 5, 5))
 		f.gate = make(chan struct{})
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		got := make(chan []Entry)
 		go func() { got <- mustPage(t, c, "", post("1")) }()
 		synctest.Wait() // the load has read version 5
@@ -146,7 +146,7 @@ func TestAgeingTotalIsServedAndReadBehind(t *testing.T) {
 func TestExpiredTotalWaitsForTheLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(total("1", 5, 5))
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		mustPage(t, c, "", post("1"))
 		f.set(total("1", 6, 6))
 		time.Sleep(c.cfg.waitAfter())
@@ -162,7 +162,7 @@ func TestFailingLedgerLeavesAgedTotals(t *testing.T) {
 		t.Run(kind.Error(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFake(total("1", 5, 5))
-				c := New(f, DefaultConfig(), nil)
+				c := New(f, nil, DefaultConfig(), nil)
 				mustPage(t, c, "", post("1"))
 				f.failWith(fmt.Errorf("store: %w", kind))
 				time.Sleep(20 * time.Second)
@@ -221,7 +221,7 @@ func TestHangingLedgerDelaysOneReaderOnly(t *testing.T) {
 }
 
 func TestCacheKeepsNoRequestAlive(t *testing.T) {
-	c := New(newFake(), DefaultConfig(), nil)
+	c := New(newFake(), nil, DefaultConfig(), nil)
 	request := "posts/1 and a long tail"
 	item := like.Item{Collection: request[:5], ID: request[6:7]}
 	mustPage(t, c, "", item)

@@ -1,5 +1,10 @@
-// Package counts is the read path: it answers a page of items from an
-// in-process cache of totals, and from the ledger where the cache cannot.
+// Package counts is the read path: it answers a page of items from an in-process
+// cache of totals, from a cache that nodes share, if there is one, and from the
+// ledger where neither can.
+//
+//	Page ─► in process ─miss─► shared: one call ─miss─► ledger: one call
+//	          ▲    ▲              │                        │
+//	  feed ───┘    └──────────────┴───── newest wins ──────┴──► shared, behind
 //
 // What it keeps true:
 //
@@ -10,7 +15,9 @@
 //   - Whether the viewer likes an item always comes from the ledger.
 //   - Many readers who miss one item cause one load, and an entry that is merely
 //     getting old is served at once and read again behind the answer.
-//   - While the ledger fails, old values are served up to a bounded age and say
-//     how old they are; beyond it, and for items never seen, the failure is
-//     returned. There is no made-up number.
+//   - Few loads are under way at one time, so that readers never bury a ledger
+//     whose caches were lost.
+//   - While the ledger fails or is too busy, old values are served up to a bounded
+//     age and say how old they are; beyond it, and for items never seen, the
+//     failure is returned. There is no made-up number.
 package counts

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"likewise/internal/like"
 )
@@ -20,17 +21,25 @@ type flights struct {
 type flight struct {
 	done    chan struct{}
 	items   []like.Item
-	entries map[like.Item]*entry
+	answers answers
 	err     error
+}
+
+// answers are what a load found.
+type answers map[like.Item]answer
+
+type answer struct {
+	*entry
+	shared bool // from the shared cache, not from the ledger
 }
 
 // errAbandoned says that a load ended because its leader's context did: those who
 // waited for it try again.
 var errAbandoned = errors.New("load was abandoned")
 
-// join fills the missing places of a page. Items that nobody is loading are
-// loaded with one call.
-func (c *Counts) join(ctx context.Context, page []Entry, missing []int) error {
+// join fills the missing places of a page and returns how many of them the shared
+// cache filled. Items that nobody is loading are loaded with one call.
+func (c *Counts) join(ctx context.Context, page []Entry, missing []int) (shared int, err error) {
 	for len(missing) > 0 {
 		own, of := c.flights.claim(page, missing)
 		if len(own.items) > 0 {
@@ -41,23 +50,26 @@ func (c *Counts) join(ctx context.Context, page []Entry, missing []int) error {
 			select {
 			case <-of[k].done:
 			case <-ctx.Done():
-				return context.Cause(ctx)
+				return shared, context.Cause(ctx)
 			}
 			switch err := of[k].err; {
 			case err == nil:
-				e := of[k].entries[page[i].Total.Item]
-				page[i].Total.Count, page[i].Total.Version = e.count, e.version
+				a := of[k].answers[page[i].Total.Item]
+				page[i].Total.Count, page[i].Total.Version = a.count, a.version
+				if a.shared {
+					shared++
+				}
 			case ctx.Err() != nil:
-				return context.Cause(ctx)
+				return shared, context.Cause(ctx)
 			case errors.Is(err, errAbandoned):
 				again = append(again, i)
 			default:
-				return err
+				return shared, err
 			}
 		}
 		missing = again
 	}
-	return nil
+	return shared, nil
 }
 
 // claim returns the flight of each missing place. own is the one that the caller
@@ -94,29 +106,29 @@ func (f *flights) land(own *flight) {
 func (c *Counts) fly(ctx context.Context, own *flight) {
 	own.err = errAbandoned
 	defer c.flights.land(own)
-	entries, err := c.load(ctx, own.items)
+	found, err := c.load(ctx, own.items)
 	if err != nil {
 		if ctx.Err() == nil {
 			own.err = err
 		}
 		return
 	}
-	own.entries, own.err = entries, nil
+	own.answers, own.err = found, nil
 }
 
-// load reads totals from the ledger and caches them. Of each item it returns the
-// newest total known by then.
-func (c *Counts) load(ctx context.Context, items []like.Item) (map[like.Item]*entry, error) {
+// load reads totals from the shared cache, and from the ledger what is missing
+// there, and caches them. Of each item it returns the newest total known by then.
+func (c *Counts) load(ctx context.Context, items []like.Item) (answers, error) {
 	bounded, cancel := c.bounded(ctx)
 	defer cancel()
-	read := c.now()
-	c.metrics.loads.Inc()
-	totals, err := c.ledger.Totals(bounded, items)
-	if err == nil && len(totals) != len(items) {
-		err = fmt.Errorf("%w: ledger answered %d of %d items", like.ErrCorrupt, len(totals), len(items))
+	found := make(answers, len(items))
+	items = c.fromShared(bounded, items, found)
+	if len(items) == 0 {
+		return found, nil
 	}
+	read := c.now()
+	totals, err := c.readLedger(bounded, items)
 	if err != nil {
-		c.metrics.loadErrors.Inc()
 		if ctx.Err() == nil && storeFailed(err) {
 			// Long enough for a reader behind the answers to find out again.
 			c.failingUntil.Store(c.now() + int64(c.cfg.LoadTimeout+c.cfg.RefreshAfter))
@@ -124,10 +136,53 @@ func (c *Counts) load(ctx context.Context, items []like.Item) (map[like.Item]*en
 		return nil, err
 	}
 	c.failingUntil.Store(0)
-	entries := make(map[like.Item]*entry, len(items))
-	for i, t := range totals {
-		t.Item = items[i]
-		entries[t.Item] = c.store(t, read)
+	for i := range totals {
+		totals[i].Item = items[i]
+		found[items[i]] = answer{entry: c.store(totals[i], read)}
 	}
-	return entries, nil
+	if c.shared != nil {
+		c.shared.Put(totals)
+	}
+	return found, nil
 }
+
+// readLedger reads totals from the ledger, in a place among the few that may do so
+// at one time.
+func (c *Counts) readLedger(ctx context.Context, items []like.Item) ([]like.Total, error) {
+	if err := c.takePlace(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { <-c.places }()
+	c.metrics.loads.Inc()
+	totals, err := c.ledger.Totals(ctx, items)
+	if err == nil && len(totals) != len(items) {
+		err = fmt.Errorf("%w: ledger answered %d of %d items", like.ErrCorrupt, len(totals), len(items))
+	}
+	if err != nil {
+		c.metrics.loadErrors.Inc()
+	}
+	return totals, err
+}
+
+// takePlace waits a moment for a place among the loads. A longer queue would only
+// hold answers that nobody waits for any more.
+func (c *Counts) takePlace(ctx context.Context) error {
+	select {
+	case c.places <- struct{}{}:
+		return nil
+	default:
+	}
+	patience := time.NewTimer(c.cfg.LoadTimeout / 10)
+	defer patience.Stop()
+	select {
+	case c.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-patience.C:
+		c.metrics.loadsRefused.Inc()
+		return errBusy
+	}
+}
+
+var errBusy = fmt.Errorf("%w: too many reads of totals from the ledger at one time", like.ErrOverloaded)

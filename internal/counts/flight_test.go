@@ -15,7 +15,7 @@ func TestConcurrentMissesAreOneLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(total("1", 10, 1), total("2", 20, 2))
 		f.gate = make(chan struct{})
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		var wg sync.WaitGroup
 		for range 500 {
 			wg.Go(func() {
@@ -37,7 +37,7 @@ func TestOverlappingPagesLoadEachItemOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(total("1", 1, 1), total("2", 2, 2), total("3", 3, 3))
 		f.gate = make(chan struct{})
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		var wg sync.WaitGroup
 		wg.Go(func() { mustPage(t, c, "", post("1"), post("2")) })
 		synctest.Wait()
@@ -60,7 +60,7 @@ func TestWaiterOutlivesItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(total("1", 10, 1))
 		f.gate = make(chan struct{}, 1)
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		gone := errors.New("client went away")
 		leading, leave := context.WithCancelCause(t.Context())
 		var wg sync.WaitGroup
@@ -95,7 +95,7 @@ func TestWaiterOutlivesItsLeader(t *testing.T) {
 }
 
 func TestPanickingLoadReleasesItsWaiters(t *testing.T) {
-	c := New(panicLedger{}, DefaultConfig(), nil)
+	c := New(panicLedger{}, nil, DefaultConfig(), nil)
 	func() {
 		defer func() {
 			if recover() == nil {

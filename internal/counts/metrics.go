@@ -8,10 +8,12 @@ import (
 // metrics says where answers came from. Entries are counted, not pages.
 type metrics struct {
 	fromL1       prometheus.Counter
+	fromShared   prometheus.Counter
 	fromLedger   prometheus.Counter
 	stale        prometheus.Counter
 	loads        prometheus.Counter
 	loadErrors   prometheus.Counter
+	loadsRefused prometheus.Counter
 	feedRestarts prometheus.Counter
 }
 
@@ -27,6 +29,7 @@ func newMetrics(reg prometheus.Registerer, entries func() float64) metrics {
 	}, entries)
 	return metrics{
 		fromL1:     reads.WithLabelValues("l1"),
+		fromShared: reads.WithLabelValues("shared"),
 		fromLedger: reads.WithLabelValues("ledger"),
 		stale: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_counts_stale_total",
@@ -39,6 +42,10 @@ func newMetrics(reg prometheus.Registerer, entries func() float64) metrics {
 		loadErrors: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_counts_load_errors_total",
 			Help: "Reads of totals from the ledger that failed.",
+		}),
+		loadsRefused: factory.NewCounter(prometheus.CounterOpts{
+			Name: "likewise_counts_loads_refused_total",
+			Help: "Reads of totals that were not made because too many were under way.",
 		}),
 		feedRestarts: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_counts_feed_restarts_total",

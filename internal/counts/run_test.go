@@ -15,7 +15,7 @@ import (
 func running(t *testing.T, totals ...like.Total) (*fakeLedger, *Counts, func()) {
 	t.Helper()
 	f, feed := newFake(totals...), newFeed()
-	c := New(f, DefaultConfig(), nil)
+	c := New(f, nil, DefaultConfig(), nil)
 	return f, c, run(t, c, feed, nil)
 }
 
@@ -37,7 +37,7 @@ func run(t *testing.T, c *Counts, feed *fakeFeed, want error) (stop func()) {
 func TestFeedOverwritesWhatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, feed := newFake(total("1", 5, 5)), newFeed()
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		stop := run(t, c, feed, nil)
 		defer stop()
 		mustPage(t, c, "", post("1"))
@@ -56,7 +56,7 @@ func TestFeedOverwritesWhatIsHeld(t *testing.T) {
 func TestPushedItemNeverExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, feed := newFake(total("1", 0, 0)), newFeed()
-		c := New(f, DefaultConfig(), nil)
+		c := New(f, nil, DefaultConfig(), nil)
 		stop := run(t, c, feed, nil)
 		defer stop()
 		mustPage(t, c, "", post("1"))
@@ -78,7 +78,7 @@ func TestInterruptedFeedRereadsWhatIsHeld(t *testing.T) {
 	for _, kind := range []error{like.ErrOverloaded, like.ErrUnavailable} {
 		synctest.Test(t, func(t *testing.T) {
 			f, feed := newFake(total("1", 5, 5)), newFeed()
-			c := New(f, DefaultConfig(), nil)
+			c := New(f, nil, DefaultConfig(), nil)
 			stop := run(t, c, feed, nil)
 			defer stop()
 			time.Sleep(time.Millisecond)
@@ -98,7 +98,7 @@ func TestInterruptedFeedRereadsWhatIsHeld(t *testing.T) {
 func TestRunEndsWithAClosedLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed := newFeed()
-		stop := run(t, New(newFake(), DefaultConfig(), nil), feed, like.ErrClosed)
+		stop := run(t, New(newFake(), nil, DefaultConfig(), nil), feed, like.ErrClosed)
 		feed.errs <- like.ErrClosed
 		synctest.Wait()
 		stop()

@@ -32,7 +32,7 @@ func benchAPI(b *testing.B) *fuzzed {
 	}
 	a := &api{
 		site:   &site{cfg: DefaultConfig(), auth: verifier, log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil, "bench")},
-		ledger: l, counts: counts.New(l, counts.DefaultConfig(), nil), cursors: cursors,
+		ledger: l, counts: counts.New(l, nil, counts.DefaultConfig(), nil), cursors: cursors,
 	}
 	return &fuzzed{a, a.handler(a.routes())}
 }

@@ -31,7 +31,7 @@ func newFuzzed(f testing.TB) *fuzzed {
 	f.Cleanup(func() { l.Close() })
 	a := &api{
 		site:   &site{cfg: DefaultConfig(), auth: fakeAuth{}, log: slog.New(slog.DiscardHandler), metrics: newMetrics(nil, "fuzz")},
-		ledger: l, counts: counts.New(l, counts.DefaultConfig(), nil), cursors: cursors,
+		ledger: l, counts: counts.New(l, nil, counts.DefaultConfig(), nil), cursors: cursors,
 	}
 	return &fuzzed{a, a.handler(a.routes())}
 }

@@ -90,7 +90,7 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	s.ledger = memory.New(memory.Config{Lag: o.lag, Seed: 1})
 	s.faults.Ledger = s.ledger
 	o.deps.Ledger = s.faults
-	o.deps.Counts = counts.New(s.faults, counts.DefaultConfig(), nil)
+	o.deps.Counts = counts.New(s.faults, nil, counts.DefaultConfig(), nil)
 	if o.deps.Live, err = live.New(live.DefaultConfig(), s.faults, o.deps.Log, nil); err != nil {
 		t.Fatal(err)
 	}

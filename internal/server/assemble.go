@@ -62,7 +62,7 @@ func (s *Server) connect(cfg config.Config, o Options, keys keys, facts ledger.L
 	if err != nil {
 		return err
 	}
-	totals := counts.New(facts, countsConfig(cfg), s.registry)
+	totals := counts.New(facts, nil, countsConfig(cfg), s.registry)
 	if s.streams, err = live.New(liveConfig(cfg), facts, s.log, s.registry); err != nil {
 		return err
 	}
