@@ -29,7 +29,7 @@ type Config struct {
 	Listen      string `key:"listen" default:"127.0.0.1:8080" doc:"address of the public API"`
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:9090" doc:"address of metrics, health and administration; keep it private"`
 	DataDir     string `key:"data_dir" default:"./likewise-data" doc:"directory of the store and of generated keys; one server at a time"`
-	Ledger      URLs   `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir; or postgres://user@host:5432/database, which several nodes share. Several such URLs, separated by commas, are shards of one ledger: their number and order are fixed at the first start"`
+	Ledger      URLs   `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir; or postgres://user@host:5432/database, which several nodes share. Several such URLs, separated by commas, are shards of one ledger, and their number is fixed at the first start"`
 	Redis       URL    `key:"redis" doc:"the Redis that nodes of a shared ledger have in common for counts, live totals and limits: redis://user:password@host:6379, or rediss:// for TLS. Several host:port separated by commas lead to one Redis Cluster; empty = none"`
 	Role        string `key:"role" default:"all" oneof:"all,api,aggregator,reconciler" doc:"which part of the service this process is: all; api serves users, and leaves the rest to others; aggregator brings totals up to date; reconciler audits in the background. The last two have the admin listener only. Parts other than all need a ledger that processes share"`
 
@@ -114,14 +114,14 @@ type Pebble struct {
 
 // Postgres says how a node uses the databases of a shared ledger.
 type Postgres struct {
-	Replicas       URLs          `key:"replicas" doc:"streaming replicas of the databases of ledger, as URLs; reads that may go there do"`
+	Replicas       URLs          `key:"replicas" doc:"streaming replicas of the databases of ledger, as URLs in any order; reads that may go there do, and see what was acknowledged before"`
 	Writers        int           `key:"writers" default:"4" min:"1" max:"64" unit:"transactions" doc:"transactions of likes that a node has under way at once in each database"`
 	BatchCommands  int           `key:"batch_commands" default:"500" min:"1" max:"1000" unit:"commands" doc:"commands of one transaction"`
 	BatchWait      time.Duration `key:"batch_wait" default:"2ms" min:"0s" max:"5ms" doc:"time that a transaction waits for more commands"`
-	QueueLength    int           `key:"queue_length" default:"16384" min:"1" max:"1000000" unit:"commands" doc:"commands that may wait; more are refused with 503"`
+	QueueLength    int           `key:"queue_length" default:"16384" min:"1000" max:"1000000" unit:"commands" doc:"commands that may wait for each database; more are refused with 503"`
 	QueueAge       time.Duration `key:"queue_age" default:"5s" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
 	DrainInterval  time.Duration `key:"drain_interval" default:"250ms" min:"10ms" max:"10s" doc:"time between two rounds that bring totals up to date; they lag by about that much"`
-	MaxConnections int           `key:"max_connections" default:"16" min:"2" max:"10000" unit:"connections" doc:"connections of a node to each database and replica"`
+	MaxConnections int           `key:"max_connections" default:"16" min:"3" max:"10000" unit:"connections" doc:"connections of a node to each database and replica; at least two more than writers"`
 	PgBouncer      bool          `key:"pgbouncer" default:"false" doc:"the URLs lead to PgBouncer in transaction mode"`
 	AcceptUnsafe   bool          `key:"accept_unsafe" default:"false" doc:"start although fsync, full_page_writes or synchronous_commit is off in a database, so that it can lose acknowledged likes"`
 }

@@ -199,7 +199,7 @@ func TestMistakes(t *testing.T) {
 		{name: "address", file: "listen: localhost\n", want: []string{"listen", `"localhost"`, "host:port"}},
 		{name: "same address", file: "listen: :1\nadmin_listen: :1\n", want: []string{"admin_listen", "another port"}},
 		{name: "other role", args: []string{"--role=worker"}, want: []string{"role", `"worker"`, "all, api, aggregator, reconciler"}},
-		{name: "connections", file: "postgres: {writers: 16}", want: []string{"postgres.max_connections: 16", "postgres.writers, 16"}},
+		{name: "connections", file: "postgres: {writers: 15}", want: []string{"postgres.max_connections: 16", "postgres.writers, 15"}},
 		{name: "password as an address", args: []string{"--listen=redis://u:hunter2@h"}, want: []string{"listen", "redis://u:***@h"}},
 		{name: "no directory", args: []string{"--data-dir="}, want: []string{"data_dir"}},
 		{name: "some origins", file: `cors_origins: ["*.example.org"]`, want: []string{"cors_origins", `"*.example.org"`}},

@@ -114,8 +114,8 @@ func (c Config) checkPairs() error {
 	if c.JWT.JWKSMaxAge != 0 && c.JWT.JWKSMaxAge < 2*c.JWT.JWKSRefresh {
 		errs = append(errs, fmt.Errorf("jwt.jwks_max_age: %v is below twice jwt.jwks_refresh, %v; raise the one or lower the other", c.JWT.JWKSMaxAge, c.JWT.JWKSRefresh))
 	}
-	if c.Postgres.Writers >= c.Postgres.MaxConnections {
-		errs = append(errs, fmt.Errorf("postgres.max_connections: %d leaves none for reads beside postgres.writers, %d; raise the one or lower the other", c.Postgres.MaxConnections, c.Postgres.Writers))
+	if c.Postgres.MaxConnections < c.Postgres.Writers+2 {
+		errs = append(errs, fmt.Errorf("postgres.max_connections: %d is not two above postgres.writers, %d; raise the one or lower the other", c.Postgres.MaxConnections, c.Postgres.Writers))
 	}
 	if c.Counts.RefreshAfter > c.Counts.ExpireAfter {
 		errs = append(errs, fmt.Errorf("counts.refresh_after: %v is above counts.expire_after, %v; lower the one or raise the other", c.Counts.RefreshAfter, c.Counts.ExpireAfter))
