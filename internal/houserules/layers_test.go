@@ -39,6 +39,7 @@ var layers = map[string][]string{
 	"internal/demo":      {like, ledger, "internal/limit", "web"},
 	"internal/hot":       {like, ledger},
 	"internal/live":      {like, ledger},
+	"internal/move":      {like, ledger},
 	"internal/reconcile": {like, ledger},
 	"internal/transfer":  {like, ledger, durable},
 
@@ -59,11 +60,13 @@ var layers = map[string][]string{
 	harness:               {},
 	"test/clockahead":     {"internal/config", "internal/observe", "internal/server"},
 	"test/crash":          {},
+	"test/deploy":         {harness, servers},
 	"test/footprint":      {},
 	"test/overload":       {},
 	"test/realdata":       {},
 	"test/scenarios":      {harness},
 	servers:               {harness},
+	"test/servers/cmd":    {servers},
 }
 
 // forTests may be imported by every test besides what its package may.
@@ -74,6 +77,7 @@ var forTests = []string{like, ledger, memory, suite, harness, servers}
 var testsOf = map[string][]string{
 	"client":           {"internal/auth", "internal/counts", "internal/httpapi", "internal/live"},
 	"internal/httpapi": {"internal/hot"},
+	"internal/move":    {store},
 }
 
 // standardOnly packages import nothing from outside the standard library.
