@@ -41,6 +41,7 @@ var layers = map[string][]string{
 	"internal/live":      {like, ledger},
 	"internal/move":      {like, ledger},
 	"internal/reconcile": {like, ledger},
+	"internal/redis":     {like, ledger, "internal/limit"},
 	"internal/transfer":  {like, ledger, durable},
 
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
@@ -90,6 +91,7 @@ var owners = map[string][]string{
 	"github.com/coder/websocket/":    {"internal/live"},
 	"github.com/golang-jwt/":         {"internal/auth"},
 	"github.com/MicahParks/":         {"internal/auth"},
+	"github.com/redis/rueidis":       {"internal/redis"},
 	"github.com/spf13/cobra":         {"cmd"},
 	"go.opentelemetry.io/":           {"internal/observe"},
 	"go.yaml.in/":                    {"internal/config", "internal/httpapi"},

@@ -280,6 +280,7 @@ func checkPrinting(files []file) []string {
 // with what ends it.
 var ownLives = map[string]string{
 	"internal/ledger/pebble": "the ledger's own goroutines, ended by Close",
+	"internal/redis":         "the client's own goroutines, ended by Close",
 }
 
 func checkContexts(files []file) []string {

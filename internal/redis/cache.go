@@ -1,0 +1,135 @@
+package redis
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"likewise/internal/like"
+)
+
+// Get returns the totals that are cached, in request order; known says which are.
+// All are asked for in one round trip, to every node of a cluster that has some. It
+// takes no longer than the timeout of a call; what cannot be read is not known.
+func (c *Client) Get(ctx context.Context, items []like.Item) (totals []like.Total, known []bool) {
+	totals, known = make([]like.Total, len(items)), make([]bool, len(items))
+	s, open := c.reach()
+	if s == nil {
+		c.metrics.get.skipped.Inc()
+		return totals, known
+	}
+	var asked set
+	places, where := make([]int, 0, len(items)), make([]int, 0, len(items))
+	commands := make(rueidis.Commands, 0, len(items))
+	for i, item := range items {
+		key := c.totalKey(item)
+		if segment := s.segment(key); !open.has(segment) {
+			asked.add(segment)
+			places, where = append(places, i), append(where, segment)
+			commands = append(commands, s.B().Get().Key(key).Build())
+		}
+	}
+	if len(commands) == 0 {
+		c.metrics.get.skipped.Inc()
+		return totals, known
+	}
+	results, _ := do(ctx, c, &c.metrics.get, c.cfg.Timeout, asked, func(ctx context.Context) ([]rueidis.RedisResult, set) {
+		results := s.DoMulti(ctx, commands...)
+		return results, failedSegments(results, where)
+	})
+	for k, result := range results {
+		text, err := result.ToString()
+		if err != nil {
+			continue
+		}
+		i := places[k]
+		if totals[i], known[i] = parseTotal(items[i], text); !known[i] {
+			c.metrics.malformed.Inc()
+		}
+	}
+	return totals, known
+}
+
+// failedSegments returns where the results say that nobody answered.
+func failedSegments(results []rueidis.RedisResult, where []int) (failed set) {
+	for k, result := range results {
+		if unreachable(result.Error()) {
+			failed.add(where[k])
+		}
+	}
+	return failed
+}
+
+// Put offers totals that the ledger has just confirmed to the cache. It does not
+// wait, and an older version changes nothing. The slice stays the caller's.
+func (c *Client) Put(totals []like.Total) { c.offer(totals, false) }
+
+// Publish offers totals that have just changed to the cache, and tells all nodes.
+// All are cached, watched or not: what changes is what is read. It does not wait,
+// and of one item the newest total is enough. They must be committed. The slice
+// stays the caller's.
+func (c *Client) Publish(totals []like.Total) { c.offer(totals, true) }
+
+func (c *Client) offer(totals []like.Total, tell bool) {
+	c.metrics.dropped.Add(float64(c.outbox.add(totals, tell)))
+}
+
+// write carries out what was offered.
+func (c *Client) write() {
+	for {
+		select {
+		case <-c.closing.Done():
+			return
+		case <-c.outbox.wake:
+		}
+		for batch := c.outbox.take(); len(batch) > 0 && c.closing.Err() == nil; batch = c.outbox.take() {
+			c.store(batch)
+			c.tell(batch)
+		}
+	}
+}
+
+// behind bounds a call that nobody waits for.
+const behind = time.Second
+
+// store sets totals that are newer than those in the cache. A timeout leaves it
+// open whether they are there; either is right.
+func (c *Client) store(batch []offer) {
+	s, open := c.reach()
+	if s == nil {
+		c.metrics.put.skipped.Inc()
+		c.metrics.dropped.Add(float64(len(batch)))
+		return
+	}
+	var asked set
+	var where []int
+	var runs []run
+	for _, o := range batch {
+		key := c.totalKey(o.total.Item)
+		segment := s.segment(key)
+		if open.has(segment) {
+			c.metrics.dropped.Inc()
+			continue
+		}
+		asked.add(segment)
+		where = append(where, segment)
+		runs = append(runs, run{key, []string{formatTotal(o.total), c.ttl()}})
+	}
+	if len(runs) == 0 {
+		c.metrics.put.skipped.Inc()
+		return
+	}
+	do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) (struct{}, set) {
+		return struct{}{}, failedSegments(setScript.exec(ctx, s, runs...), where)
+	})
+}
+
+// ttl is the time to live in milliseconds, a little different each time: what was
+// cached together should not be missed together.
+func (c *Client) ttl() string {
+	ttl := c.cfg.TTL.Milliseconds()
+	return strconv.FormatInt(ttl-rand.Int64N(ttl/10+1), 10)
+}
