@@ -30,7 +30,7 @@ type Config struct {
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:9090" doc:"address of metrics, health and administration; keep it private"`
 	DataDir     string `key:"data_dir" default:"./likewise-data" doc:"directory of the store and of generated keys; one server at a time"`
 	Ledger      URLs   `key:"ledger" default:"pebble" doc:"where likes are kept: pebble, the store in data_dir; or postgres://user@host:5432/database, which several nodes share. Several such URLs, separated by commas, are shards of one ledger, and their number is fixed at the first start"`
-	Redis       URL    `key:"redis" doc:"the Redis that nodes of a shared ledger have in common for counts, live totals and limits: redis://user:password@host:6379, or rediss:// for TLS. Several host:port separated by commas lead to one Redis Cluster; empty = none"`
+	Redis       URL    `key:"redis" doc:"the Redis, version 7 or later, that nodes of a shared ledger have in common for counts, live totals and limits: redis://user:password@host:6379/0, or rediss:// for TLS. Several host:port separated by commas are nodes of one Redis Cluster; empty = none"`
 	Role        string `key:"role" default:"all" oneof:"all,api,aggregator,reconciler" doc:"which part of the service this process is: all; api serves users, and leaves the rest to others; aggregator brings totals up to date; reconciler audits in the background. The last two have the admin listener only. Parts other than all need a ledger that processes share"`
 
 	JWKS           string         `key:"jwks" doc:"file or URL of the public keys that sign tokens (RS256, ES256, EdDSA)"`
@@ -128,6 +128,7 @@ type Postgres struct {
 
 // Shared says how a node uses Redis.
 type Shared struct {
+	Prefix   string        `key:"prefix" default:"likewise" doc:"begins the name of every key and channel in Redis; installations that share a Redis need one each"`
 	TotalTTL time.Duration `key:"total_ttl" default:"10s" min:"100ms" max:"24h" doc:"time that Redis keeps a total which nobody renews"`
 	Timeout  time.Duration `key:"timeout" default:"50ms" min:"1ms" max:"10s" doc:"time for one call to Redis; after it the node goes on without"`
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -88,6 +89,9 @@ func (u URL) database() (*url.URL, error) {
 }
 
 func (c Config) checkRedis() error {
+	if p := c.Shared.Prefix; p == "" || len(p) > 64 || strings.ContainsAny(p, "{} \r\n") {
+		return fmt.Errorf("shared.prefix: %q cannot begin names; write 1 to 64 bytes without braces and spaces", p)
+	}
 	if c.Redis == "" {
 		return nil
 	}
@@ -105,27 +109,34 @@ func (c Config) checkRedis() error {
 	switch {
 	case u.Scheme != "redis" && u.Scheme != "rediss":
 		return fault("is not the URL of a Redis")
-	case !areHosts(u.Host, ""):
+	case !areHosts(u.Host, "6379"):
 		return fault("needs a host and a port, or several separated by commas")
-	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return fault("has more behind the port, which would not count")
+	case !isNumber(cmp.Or(strings.TrimPrefix(u.Path, "/"), "0")) || u.RawQuery != "" || u.Fragment != "":
+		return fault("has more behind the port than the number of a database")
+	case strings.Contains(u.Host, ",") && strings.Trim(u.Path, "/0") != "":
+		return fault("is a Redis Cluster, which has database 0 only")
 	case u.User != nil && !withPassword:
 		return fault("has a user without a password; a password alone is written redis://:PASSWORD@host:port")
 	}
 	return nil
 }
 
-// areHosts reports whether list is hosts separated by commas, each with a port;
-// port, where not empty, is that of hosts without one.
+// areHosts reports whether list is hosts separated by commas; port is that of hosts
+// without one.
 func areHosts(list, port string) bool {
 	return !slices.ContainsFunc(strings.Split(list, ","), func(one string) bool {
 		host, number, err := net.SplitHostPort(one)
-		if err != nil && port != "" {
+		if err != nil {
 			host, number, err = net.SplitHostPort(one + ":" + port)
 		}
-		n, noNumber := strconv.ParseUint(number, 10, 16)
-		return err != nil || noNumber != nil || host == "" || n == 0
+		return err != nil || host == "" || !isNumber(number) || strings.Trim(number, "0") == ""
 	})
+}
+
+// isNumber reports whether text is a number from 0 to 65535.
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
 }
 
 // checkRole refuses a part of a service whose store another process cannot open.
