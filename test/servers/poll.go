@@ -23,7 +23,7 @@ func poll(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var last error
-	err := harness.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	err := harness.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		once, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		last = try(once)

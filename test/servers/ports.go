@@ -26,6 +26,14 @@ func freePort(wanted int) (int, error) {
 
 func addressOf(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
+// next returns the n-th port after the wanted one, or 0 when any will do.
+func next(wanted, n int) int {
+	if wanted == 0 {
+		return 0
+	}
+	return wanted + n
+}
+
 // onFreePort calls start with a free port, and with another one when somebody took
 // that before the server did.
 func onFreePort(wanted int, start func(port int) error) error {

@@ -146,7 +146,7 @@ func newPostgres(ctx context.Context, h *home, o options) (*PostgresServer, erro
 		source := "host=127.0.0.1 user=" + postgresUser + " port=" + strconv.Itoa(p.port)
 		return p.replica.run(ctx, "pg_basebackup", "-d", source, "-D", p.replica.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	}
-	if err := p.replica.create(ctx, o.port, copyPrimary); err != nil {
+	if err := p.replica.create(ctx, next(o.port, 1), copyPrimary); err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
@@ -157,10 +157,8 @@ func postgresPrograms() (string, error) {
 	if err := supported("postgres"); err != nil {
 		return "", err
 	}
-	if os.Getuid() == 0 {
-		if _, _, err := idsOf(postgresUser); err != nil {
-			return "", notInstalled("postgres", "postgresql")
-		}
+	if !mayRun() {
+		return "", notInstalled("postgres", "postgresql")
 	}
 	if found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres"); len(found) > 0 {
 		version := func(path string) int {
@@ -176,23 +174,23 @@ func postgresPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
+// mayRun reports whether there is a user whom servers that refuse root can run as.
+func mayRun() bool {
+	_, _, err := idsOf(postgresUser)
+	return err == nil || os.Getuid() != 0
+}
+
 // create makes the server's directory, fills it, and starts the server.
 func (p *PostgresServer) create(ctx context.Context, port int, fill func() error) error {
 	dir, err := p.home.room("postgres")
 	if err != nil {
 		return err
 	}
-	p.proc = &process{name: "PostgreSQL", dir: dir, stop: syscall.SIGQUIT}
-	if os.Getuid() == 0 {
-		p.proc.user = postgresUser
-		uid, gid, err := idsOf(postgresUser)
-		if err == nil {
-			err = os.Chown(dir, int(uid), int(gid))
-		}
-		if err != nil {
-			return fmt.Errorf("give a directory to %s: %w", postgresUser, err)
-		}
+	user, err := giveAway(dir)
+	if err != nil {
+		return err
 	}
+	p.proc = &process{name: "PostgreSQL", dir: dir, user: user, stop: syscall.SIGQUIT}
 	if err := fill(); err != nil {
 		return err
 	}
@@ -201,6 +199,22 @@ func (p *PostgresServer) create(ctx context.Context, port int, fill func() error
 		p.proc.argv = []string{filepath.Join(p.bin, "postgres"), "-D", p.data(), "-p", strconv.Itoa(port)}
 		return p.proc.start(ctx, p.ready)
 	})
+}
+
+// giveAway makes a directory that of the user for servers that refuse to run as
+// root, when this process is root, and returns that user, or none.
+func giveAway(dir string) (user string, err error) {
+	if os.Getuid() != 0 {
+		return "", nil
+	}
+	uid, gid, err := idsOf(postgresUser)
+	if err == nil {
+		err = os.Chown(dir, int(uid), int(gid))
+	}
+	if err != nil {
+		return "", fmt.Errorf("give a directory to %s: %w", postgresUser, err)
+	}
+	return postgresUser, nil
 }
 
 func (p *PostgresServer) data() string { return filepath.Join(p.proc.dir, "data") }

@@ -145,10 +145,7 @@ func startRedis(ctx context.Context, h *home, path string, cluster bool, i int, 
 		return nil, err
 	}
 	n := &redisNode{proc: &process{name: "Redis", dir: dir, stop: syscall.SIGTERM}}
-	if o.port != 0 {
-		o.port += i
-	}
-	return n, onFreePort(o.port, func(port int) error {
+	return n, onFreePort(next(o.port, i), func(port int) error {
 		n.port = port
 		n.proc.argv = []string{path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}
 		if cluster {
