@@ -1,0 +1,214 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"likewise/internal/ledger"
+	"likewise/internal/like"
+)
+
+//go:embed sql/apply.sql
+var applySQL string
+
+// Every transaction that changes facts ends by itself when its node vanishes in the
+// middle, never scans a table, whatever the planner knew of it when it was empty, and
+// says whether the ledger may be written to.
+const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
+	FROM set_config('idle_in_transaction_session_timeout', '10s', true), set_config('enable_seqscan', 'off', true)`
+
+// step is one operation for each of some pairs: what one transaction applies.
+type step struct {
+	runs   []*run
+	ops    []*command // of each run
+	covers []int      // commands of each run that its operation covers
+	items  []like.Item
+	places int64 // in the order of acceptance
+}
+
+func newStep(runs []*run, places int) *step {
+	s := &step{runs: runs, places: int64(places)}
+	for _, r := range runs {
+		op, covers := r.next()
+		s.ops, s.covers = append(s.ops, op), append(s.covers, covers)
+		s.items = append(s.items, op.Item)
+	}
+	slices.SortFunc(s.items, compareItems)
+	s.items = slices.Compact(s.items)
+	return s
+}
+
+// args are the arguments of apply.sql.
+func (s *step) args(floor like.Stamp, now *int64) []any {
+	n := len(s.ops)
+	users, collections, items := make([]string, n), make([]string, n), make([]string, n)
+	likes, times, places := make([]bool, n), make([]int64, n), make([]int64, n)
+	for k, op := range s.ops {
+		users[k], collections[k], items[k] = string(op.User), op.Item.Collection, op.Item.ID
+		likes[k], times[k], places[k] = op.Op == like.OpLike, int64(op.At), int64(op.place)
+	}
+	names, ids := itemColumns(s.items)
+	return []any{users, collections, items, likes, times, places, s.places, int64(floor), now, names, ids}
+}
+
+func itemColumns(items []like.Item) (collections, ids []string) {
+	collections, ids = make([]string, len(items)), make([]string, len(items))
+	for k, item := range items {
+		collections[k], ids[k] = item.Collection, item.ID
+	}
+	return collections, ids
+}
+
+// outcome is what apply.sql answered.
+type outcome struct {
+	base    like.Stamp   // stamps are this plus the place
+	seen    []like.State // of each pair, in the snapshot
+	pending []int64      // by which the totals of the snapshot have still to move for each pair
+	totals  map[like.Item]like.Total
+	added   int64
+	removed int64
+	tx      transaction // zero when nothing changed
+}
+
+// read fills an outcome from the rows of apply.sql.
+func (s *step) read(rows pgx.Rows) (*outcome, error) {
+	o := &outcome{
+		seen: make([]like.State, len(s.ops)), pending: make([]int64, len(s.ops)),
+		totals: make(map[like.Item]like.Total, len(s.items)),
+	}
+	var kind string
+	var n, a, b int64
+	answered := false
+	_, err := pgx.ForEachRow(rows, []any{&kind, &n, &a, &b}, func() error {
+		switch kind {
+		case "pair":
+			if a >= 0 {
+				o.seen[n-1] = like.State{Liked: true, Since: like.Stamp(a)}
+			}
+			o.pending[n-1] = b
+		case "total":
+			item := s.items[n-1]
+			o.totals[item] = like.Total{Item: item, Count: a, Version: uint64(b)}
+		case "batch":
+			o.added, o.removed, o.base, answered = n, a, like.Stamp(b), true
+		case "xact":
+			o.tx = transaction{id: uint64(n), timeline: a}
+		}
+		return nil
+	})
+	if err == nil && !answered {
+		err = errors.New("the batch was not answered")
+	}
+	return o, err
+}
+
+// after is the state that an operation left.
+func (s *step) after(k int, o *outcome) like.State {
+	op := s.ops[k]
+	at := op.At
+	if at == 0 {
+		at = o.base + like.Stamp(op.place)
+	}
+	state, _ := like.Fold(o.seen[k], op.Op, at)
+	return state
+}
+
+// unseen counts the likes of pairs that the snapshot had no fact of.
+func (s *step) unseen(o *outcome) (n int64) {
+	for k, op := range s.ops {
+		if op.Op == like.OpLike && !o.seen[k].Liked {
+			n++
+		}
+	}
+	return n
+}
+
+// settle acknowledges what the operations cover. states are those after them.
+func (s *step) settle(o *outcome, states []like.State) {
+	for k, r := range s.runs {
+		if states[k].Liked != o.seen[k].Liked {
+			s.ops[k].call.changes++
+		}
+		r.settle(s.covers[k], acknowledge(states[k], o.seen[k], o.pending[k], o.totals[s.ops[k].Item]))
+	}
+}
+
+// acknowledge counts the caller's own state exactly once: what the total of the
+// snapshot holds of it is taken out, which is the fact of the snapshot less what the
+// total has still to move by, and the state now is put in.
+func acknowledge(state, seen like.State, pending int64, total like.Total) ledger.Ack {
+	own := one(state) - one(seen) + pending
+	count := max(total.Count+own, one(state))
+	ack := ledger.Ack{State: state, Count: count}
+	if own == 0 && count == total.Count {
+		ack.Version = total.Version
+	}
+	return ack
+}
+
+func one(s like.State) int64 {
+	if s.Liked {
+		return 1
+	}
+	return 0
+}
+
+// states returns the state behind each operation. When another transaction added
+// facts after the snapshot, the stamps that count are theirs and have to be read.
+func (s *step) states(ctx context.Context, o *outcome, read func(context.Context, []*command) ([]like.State, error)) ([]like.State, error) {
+	states := make([]like.State, len(s.ops))
+	for k := range s.ops {
+		states[k] = s.after(k, o)
+	}
+	if o.added == s.unseen(o) {
+		return states, nil
+	}
+	now, err := read(ctx, s.ops)
+	if err != nil {
+		return nil, err
+	}
+	for k, op := range s.ops {
+		if op.Op == like.OpLike && !o.seen[k].Liked {
+			states[k] = now[k]
+		}
+	}
+	return states, nil
+}
+
+//go:embed sql/states.sql
+var statesSQL string
+
+// readStates reads the facts of some pairs as they are now.
+func (s *shard) readStates(ctx context.Context, ops []*command) ([]like.State, error) {
+	users, collections, items := make([]string, len(ops)), make([]string, len(ops)), make([]string, len(ops))
+	for k, op := range ops {
+		users[k], collections[k], items[k] = string(op.User), op.Item.Collection, op.Item.ID
+	}
+	rows, err := s.write.Query(ctx, statesSQL, users, collections, items)
+	if err != nil {
+		return nil, err
+	}
+	return collectStates(rows, len(ops))
+}
+
+func collectStates(rows pgx.Rows, n int) ([]like.State, error) {
+	states := make([]like.State, 0, n)
+	var since int64
+	_, err := pgx.ForEachRow(rows, []any{&since}, func() error {
+		var state like.State
+		if since >= 0 {
+			state = like.State{Liked: true, Since: like.Stamp(since)}
+		}
+		states = append(states, state)
+		return nil
+	})
+	if err == nil && len(states) != n {
+		err = fmt.Errorf("%d states of %d pairs", len(states), n)
+	}
+	return states, err
+}

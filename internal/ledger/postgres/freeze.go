@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"likewise/internal/ledger"
+	"likewise/internal/like"
+)
+
+var _ ledger.Freezer = (*Ledger)(nil)
+
+const (
+	// freezeLock is held, shared, by every transaction that changes facts or corrects
+	// a total, and alone by one that lets the ledger stand still.
+	freezeLock = migrationLock + 2
+	// freezerLock is held by whoever holds freezeLock alone, or waits for it.
+	freezerLock = migrationLock + 3
+
+	freezeCheck = time.Second // between two signs of life of the locks
+)
+
+// errFrozen is the failure of a command that came while the ledger stands still.
+var errFrozen = fmt.Errorf("the ledger stands still while it is moved: %w", like.ErrUnavailable)
+
+// Freeze implements [ledger.Freezer] for all nodes: it holds a lock in every
+// database, for which no write waits. The locks end with their transactions, so also
+// with this process.
+func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) error) error {
+	if err := l.check(ctx); err != nil {
+		return err
+	}
+	ctx, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
+	defer context.AfterFunc(l.life, func() { lose(fmt.Errorf("postgres ledger: %w", like.ErrClosed)) })()
+	var txs []pgx.Tx
+	defer func() {
+		for _, tx := range txs {
+			end, cancel := context.WithTimeout(context.Background(), time.Second)
+			_ = tx.Rollback(end) // a connection that is gone holds no lock either
+			cancel()
+		}
+	}()
+	for _, s := range l.shards {
+		tx, err := s.freeze(ctx)
+		if err != nil {
+			return l.failure(ctx, "freeze", err)
+		}
+		txs = append(txs, tx)
+	}
+	return holding(ctx, lose, txs, while)
+}
+
+// freeze takes the locks of one database and waits for the writes under way.
+func (s *shard) freeze(ctx context.Context) (pgx.Tx, error) {
+	tx, err := s.read.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var alone bool
+	err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1) FROM set_config('idle_in_transaction_session_timeout', '0', true)", int64(freezerLock)).Scan(&alone)
+	if err == nil && !alone {
+		err = errFrozen
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(freezeLock))
+	}
+	if err != nil {
+		_ = tx.Rollback(ctx)
+		return nil, err
+	}
+	return tx, nil
+}
+
+// holding runs while until it returns or a lock is lost.
+func holding(ctx context.Context, lose context.CancelCauseFunc, txs []pgx.Tx, while func(ctx context.Context) error) error {
+	watching, stop := context.WithCancel(ctx)
+	group, watching := errgroup.WithContext(watching)
+	for _, tx := range txs {
+		group.Go(func() error {
+			for sleep(watching, freezeCheck) {
+				if _, err := tx.Exec(context.WithoutCancel(watching), "SELECT 1"); err != nil {
+					lose(fmt.Errorf("postgres: the standstill was lost: %w: %w", like.ErrUnavailable, err))
+					return nil
+				}
+			}
+			return nil
+		})
+	}
+	err := while(ctx)
+	stop()
+	_ = group.Wait() // their failures are the cause of ctx
+	return err
+}

@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"likewise/internal/like"
+)
+
+// retention is how long the journal of drains is kept. A node that could not read it
+// for half as long begins anew.
+const retention = time.Minute
+
+//go:embed sql/follow.sql
+var followSQL string
+
+// journal is how far this node has followed the drains of all nodes.
+type journal struct {
+	from uint64              // every drain of an older transaction was seen
+	seen map[uint64]struct{} // drains of later ones that were seen too
+	end  uint64              // no transaction from here on had begun
+	at   like.Stamp          // when, by the database's clock
+}
+
+// columns are totals as the database returns them.
+type columns struct {
+	collections, items []string
+	counts, versions   []int64
+}
+
+func (c columns) totals() ([]like.Total, error) {
+	n := len(c.items)
+	if len(c.collections) != n || len(c.counts) != n || len(c.versions) != n {
+		return nil, fmt.Errorf("a drain has columns of %d, %d, %d and %d totals", len(c.collections), n, len(c.counts), len(c.versions))
+	}
+	totals := make([]like.Total, n)
+	for k := range totals {
+		totals[k] = like.Total{
+			Item: like.Item{Collection: c.collections[k], ID: c.items[k]}, Count: max(c.counts[k], 0), Version: uint64(c.versions[k]),
+		}
+	}
+	return totals, nil
+}
+
+// follow tells the feeds what was drained since the last time, by anyone. When it may
+// have missed something, every feed ends and begins anew.
+func (s *shard) follow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, tendTimeout)
+	defer cancel()
+	rows, err := s.write.Query(ctx, followSQL, strconv.FormatUint(s.journal.from, 10))
+	if err != nil {
+		return err
+	}
+	var fresh []like.Total
+	var from, end, tx uint64
+	var now, oldest int64
+	var moved columns
+	seen := map[uint64]struct{}{}
+	_, err = pgx.ForEachRow(rows, []any{
+		&from, &end, &now, &oldest, &tx, &moved.collections, &moved.items, &moved.counts, &moved.versions,
+	}, func() error {
+		if tx == 0 {
+			return nil
+		}
+		seen[tx] = struct{}{}
+		if _, old := s.journal.seen[tx]; old {
+			return nil
+		}
+		totals, err := moved.totals()
+		fresh = append(fresh, totals...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.note(journal{from: from, seen: seen, end: end, at: like.Stamp(now)})
+	s.broadcast.Publish(fresh)
+	s.lag.Store(0)
+	if oldest > 0 {
+		s.lag.Store(max(0, now-oldest) * int64(time.Microsecond))
+	}
+	return nil
+}
+
+// note moves on to what was read now.
+func (s *shard) note(next journal) {
+	last := s.journal
+	s.journal = next
+	switch {
+	case last.at == 0: // the first time
+	case next.end < last.end:
+		s.log.Error("the database has gone back in time: what was acknowledged since may be lost, and totals are read again")
+		s.broadcast.Gap()
+	case next.at.Time().Sub(last.at.Time()) > retention/2:
+		s.log.Warn("drains may have been missed, totals are read again", "silence", next.at.Time().Sub(last.at.Time()).String())
+		s.broadcast.Gap()
+	}
+}

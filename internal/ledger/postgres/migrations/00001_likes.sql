@@ -1,0 +1,74 @@
+-- +goose Up
+
+-- The facts. One row is "user likes item since", in microseconds since 1970 UTC.
+-- COLLATE "C" compares bytes: names that differ in one byte are different, and
+-- lists have one order everywhere. The primary key answers what one user likes of
+-- a page of items, the two indexes are the two lists.
+CREATE TABLE likewise.likes (
+    user_id    text COLLATE "C" NOT NULL,
+    collection text COLLATE "C" NOT NULL,
+    item_id    text COLLATE "C" NOT NULL,
+    since      bigint NOT NULL,
+    PRIMARY KEY (user_id, collection, item_id)
+);
+CREATE INDEX likers ON likewise.likes (collection, item_id, since, user_id);
+CREATE INDEX liked_by ON likewise.likes (user_id, since, collection, item_id);
+
+-- The totals, moved by drains only. The count may be below 0 for a moment, when
+-- the removal of a like is drained before the like.
+CREATE TABLE likewise.totals (
+    collection text COLLATE "C" NOT NULL,
+    item_id    text COLLATE "C" NOT NULL,
+    count      bigint NOT NULL,
+    version    bigint NOT NULL,
+    PRIMARY KEY (collection, item_id)
+) WITH (fillfactor = 70);
+
+-- What totals have still to move by: one row for each transaction that changed
+-- facts, with its summed deltas. last is the largest stamp that it may have used.
+CREATE TABLE likewise.outbox (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tx          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    last        bigint NOT NULL,
+    collections text[] NOT NULL,
+    items       text[] NOT NULL,
+    deltas      bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+-- The row of a transaction is found by the 32 bits that a fact's xmin has.
+CREATE INDEX outbox_tx ON likewise.outbox USING hash ((tx::xid));
+CREATE INDEX outbox_last ON likewise.outbox (last);
+
+-- Removed likes whose ±1 may still be in the outbox: what a total does not yet know
+-- about a pair that has no row any more. Swept behind the drains.
+CREATE TABLE likewise.unliked (
+    user_id    text COLLATE "C" NOT NULL,
+    collection text COLLATE "C" NOT NULL,
+    item_id    text COLLATE "C" NOT NULL,
+    liked_in   xid NOT NULL,
+    unliked_in xid NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX unliked_pair ON likewise.unliked (user_id, collection, item_id);
+
+-- The totals that each drain moved, as they were after it: what nodes follow. Old
+-- rows are deleted, but never the one with the largest stamp.
+CREATE TABLE likewise.drains (
+    tx          xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last        bigint NOT NULL,
+    collections text[] NOT NULL,
+    items       text[] NOT NULL,
+    counts      bigint[] NOT NULL,
+    versions    bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX drains_tx ON likewise.drains (tx);
+CREATE INDEX drains_last ON likewise.drains (last);
+CREATE INDEX drains_at ON likewise.drains (at);
+
+-- Which part of which set of databases this one is; a single row.
+CREATE TABLE likewise.layout (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    ledger   uuid NOT NULL,
+    shard    integer NOT NULL,
+    shards   integer NOT NULL,
+    CHECK (shard >= 0 AND shard < shards)
+);

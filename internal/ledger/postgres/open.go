@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"likewise/internal/like"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrationLock is the advisory lock of whoever makes or changes the tables.
+const migrationLock = 0x6c696b6577697365
+
+// openTimeout bounds a start. Another node may be making the tables meanwhile.
+const openTimeout = time.Minute
+
+// Open connects to the databases, makes or upgrades their tables, and starts writing
+// and draining. Any number of nodes may open one ledger at once.
+func Open(cfg Config) (*Ledger, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	l := &Ledger{cfg: cfg}
+	l.life, l.end = context.WithCancel(context.Background())
+	if err := l.open(ctx); err != nil {
+		l.end()
+		for _, s := range l.shards {
+			s.release()
+		}
+		return nil, err
+	}
+	for _, s := range l.shards {
+		s.start()
+	}
+	return l, nil
+}
+
+func (l *Ledger) open(ctx context.Context) error {
+	var pools []*pgxpool.Pool
+	for n, url := range l.cfg.URLs {
+		s := &shard{cfg: &l.cfg, broadcast: &l.broadcast, newest: &l.newest, queue: newQueue(l.cfg.QueueLength, l.cfg.QueueAge)}
+		s.positions.turn = make(chan struct{}, 1)
+		l.shards = append(l.shards, s)
+		if err := s.connect(ctx, url); err != nil {
+			return failure(ctx, fmt.Sprintf("database %d", n+1), err)
+		}
+		pools = append(pools, s.write)
+	}
+	order, err := arrange(ctx, pools)
+	if err != nil {
+		return failure(ctx, "layout", err)
+	}
+	arranged := make([]*shard, len(order))
+	for number, n := range order {
+		arranged[number] = l.shards[n]
+		arranged[number].number = number
+		arranged[number].log = l.cfg.Logger.With("database", number)
+	}
+	l.shards = arranged
+	for _, url := range l.cfg.Replicas {
+		if err := l.addReplica(ctx, url); err != nil {
+			return failure(ctx, "replica", err)
+		}
+	}
+	for _, s := range l.shards {
+		// From now on nothing that is drained is missed.
+		s.journal.from = math.MaxInt64
+		if err := s.follow(ctx); err != nil {
+			return failure(ctx, "journal", err)
+		}
+		s.alive.Store(time.Now().UnixNano())
+	}
+	return nil
+}
+
+// connect makes the connections of a shard and its tables.
+func (s *shard) connect(ctx context.Context, url string) (err error) {
+	writing := s.cfg.Writers + 2 // one for draining, one for asking what became of a batch
+	if s.write, err = s.cfg.pool(url, writing); err != nil {
+		return err
+	}
+	if s.read, err = s.cfg.pool(url, s.cfg.MaxConnections-writing+2); err != nil {
+		return err
+	}
+	if err := s.cfg.checkDatabase(ctx, s.write); err != nil {
+		return err
+	}
+	return migrate(ctx, s.write)
+}
+
+// pool makes a pool of connections. It connects when a connection is needed.
+func (c *Config) pool(url string, size int) (*pgxpool.Pool, error) {
+	to, err := pgxpool.ParseConfig(url)
+	if err != nil { // its text may hold the password
+		return nil, fmt.Errorf("%w: the URL of the database is not one that can be used", like.ErrInvalid)
+	}
+	to.MaxConns = int32(size)
+	to.MaxConnLifetimeJitter = to.MaxConnLifetime / 10
+	to.ConnConfig.ConnectTimeout = 5 * time.Second
+	if to.ConnConfig.RuntimeParams["application_name"] == "" {
+		to.ConnConfig.RuntimeParams["application_name"] = "likewise"
+	}
+	if c.PgBouncer {
+		to.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return pgxpool.NewWithConfig(context.Background(), to)
+}
+
+// checkDatabase refuses databases that cannot keep the promises.
+func (c *Config) checkDatabase(ctx context.Context, pool *pgxpool.Pool) error {
+	var version int
+	var encoding, fsync, pages, commit string
+	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`).
+		Scan(&version, &encoding, &fsync, &pages, &commit)
+	switch {
+	case err != nil:
+		return err
+	case version < 140000:
+		return fmt.Errorf("%w: PostgreSQL 14 or later is needed, the server is %d", like.ErrInvalid, version/10000)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: the database's encoding must be UTF8, not %s", like.ErrInvalid, encoding)
+	case !c.AcceptUnsafe && (fsync == "off" || pages == "off" || commit == "off"):
+		return fmt.Errorf("%w: the database may lose what it committed (fsync %s, full_page_writes %s, synchronous_commit %s): "+
+			"turn them on, or accept it with --postgres-accept-unsafe", like.ErrInvalid, fsync, pages, commit)
+	}
+	return nil
+}
+
+// migrate makes or upgrades the tables while no other node does. The lock belongs to
+// a transaction, which PgBouncer keeps on one connection.
+func migrate(ctx context.Context, pool *pgxpool.Pool) (err error) {
+	tx, err := pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, ignoreClosed(tx.Rollback(ctx))) }()
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
+		return err
+	}
+	if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS likewise"); err != nil {
+		return err
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	steps, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithTableName("likewise.migrations"))
+	if err != nil {
+		return err
+	}
+	_, err = steps.Up(ctx)
+	return err
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, pgx.ErrTxClosed) {
+		return nil
+	}
+	return err
+}

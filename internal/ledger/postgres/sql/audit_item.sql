@@ -1,0 +1,9 @@
+-- The number of facts of item ($1, $2), and its total with what it has still to move
+-- by, in one snapshot.
+SELECT (SELECT count(*) FROM likewise.likes WHERE collection = $1 AND item_id = $2),
+    coalesce((SELECT count FROM likewise.totals WHERE collection = $1 AND item_id = $2), 0)
+    + coalesce((
+        SELECT sum(u.delta)
+        FROM likewise.outbox o, unnest(o.collections, o.items, o.deltas) AS u (collection, item_id, delta)
+        WHERE u.collection = $1 AND u.item_id = $2
+    ), 0)::bigint

@@ -1,0 +1,227 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"likewise/internal/like"
+)
+
+// transaction names a transaction so that its fate can be asked for later. An id is
+// unique within a timeline only: a standby that took over may use it again.
+type transaction struct {
+	id       uint64
+	timeline int64
+}
+
+var (
+	errRolledBack = errors.New("the transaction was rolled back")
+	errUnknown    = errors.New("whether the batch was applied is not known")
+)
+
+// work takes batches from the queue until it is closed and empty.
+func (s *shard) work(ctx context.Context) {
+	for {
+		calls := s.queue.take(s.cfg.BatchCommands, s.cfg.BatchWait)
+		if len(calls) == 0 {
+			return
+		}
+		err := s.applyCalls(ctx, calls)
+		for _, c := range calls {
+			c.done <- err
+		}
+	}
+}
+
+// applyCalls applies calls in one transaction, and in a second one what liked again
+// after an unlike.
+func (s *shard) applyCalls(ctx context.Context, calls []*call) error {
+	commands := 0
+	for _, c := range calls {
+		commands += len(c.cmds)
+	}
+	oldest := calls[0].since
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.QueueAge)
+	defer cancel()
+	runs := runsOf(calls)
+	for len(runs) > 0 {
+		if err := s.applyStep(ctx, newStep(runs, commands)); err != nil {
+			return err
+		}
+		rest := runs[:0]
+		for _, r := range runs {
+			if r.done < len(r.commands) {
+				rest = append(rest, r)
+			}
+		}
+		runs = rest
+	}
+	s.committed(Commit{Commands: commands, Wait: time.Since(oldest)})
+	return nil
+}
+
+// applyStep applies one step once, and acknowledges it.
+func (s *shard) applyStep(ctx context.Context, st *step) error {
+	o, err := s.applyOnce(ctx, st)
+	if err != nil {
+		return failure(context.Background(), "apply", err)
+	}
+	s.changed(o, st.places)
+	states, err := st.states(ctx, o, s.readStates)
+	if err != nil { // applied, but what to say of it cannot be read
+		return failure(context.Background(), "apply", err)
+	}
+	st.settle(o, states)
+	return nil
+}
+
+// applyOnce runs a transaction again and again until it is known to be committed or
+// the deadline has passed. Each one that is tried again was rolled back before.
+func (s *shard) applyOnce(ctx context.Context, st *step) (*outcome, error) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		o, err := s.transact(ctx, st)
+		if err == nil || errors.Is(err, errUnknown) || errors.Is(err, errFrozen) || damaged(err) || ctx.Err() != nil {
+			return o, err
+		}
+		s.retries.Add(1)
+		s.log.Warn("a batch of likes is tried again", "error", err)
+		if !sleep(ctx, pause/2+rand.N(pause)) {
+			return nil, err
+		}
+	}
+}
+
+// transact runs one transaction. An error other than errUnknown says that nothing
+// was changed.
+func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
+	conn, err := s.write.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.execute(ctx, conn, st)
+	if err != nil {
+		discard(conn)
+		return nil, err
+	}
+	tag, err := conn.Exec(ctx, "COMMIT")
+	if err == nil && tag.String() != "COMMIT" {
+		err = errRolledBack
+	}
+	if err == nil {
+		conn.Release()
+		return o, nil
+	}
+	discard(conn)
+	if o.tx == (transaction{}) {
+		return o, nil // it changed nothing, so that it cannot have been lost
+	}
+	return o, s.resolve(ctx, o.tx, err)
+}
+
+// discard closes a connection, which rolls back what is open on it.
+func discard(conn *pgxpool.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Hijack().Close(ctx) // it is broken already, or says nothing new
+}
+
+// execute sends everything of the transaction but its COMMIT in one round trip.
+func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step) (o *outcome, err error) {
+	var now *int64
+	if s.cfg.Now != nil {
+		at := s.cfg.Now().UnixMicro()
+		now = &at
+	}
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue(beginSQL, int64(freezeLock))
+	b.Queue(applySQL, st.args(like.Stamp(s.newest.Load()), now)...)
+	results := conn.SendBatch(ctx, b)
+	defer func() { err = errors.Join(err, results.Close()) }()
+	if _, err := results.Exec(); err != nil {
+		return nil, err
+	}
+	var open bool
+	if err := results.QueryRow().Scan(&open); err != nil {
+		return nil, err
+	}
+	if !open {
+		return nil, errFrozen
+	}
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	return st.read(rows)
+}
+
+// resolve finds out what became of a transaction whose COMMIT was not answered: nil
+// when it was committed, errUnknown when that cannot be known. The database is asked
+// by the transaction's id, as its manual recommends for this case (pg_xact_status).
+func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error {
+	s.unanswered.Add(1)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+		status, timeline, err := s.fate(ctx, tx)
+		switch {
+		case err == nil && timeline != tx.timeline:
+			return fmt.Errorf("%w: another server took over: %w", errUnknown, cause)
+		case err == nil && status == "committed":
+			return nil
+		case err == nil && status == "aborted":
+			return fmt.Errorf("%w: %w", errRolledBack, cause)
+		}
+		if !sleep(ctx, pause/2+rand.N(pause)) {
+			return fmt.Errorf("%w: %w", errUnknown, errors.Join(cause, err))
+		}
+	}
+}
+
+// fate asks for the status of a transaction: committed, aborted, in progress, or
+// nothing.
+func (s *shard) fate(ctx context.Context, tx transaction) (status string, timeline int64, err error) {
+	// Two statements, because the second one fails for an id that this server never
+	// gave out, and then the first one says why.
+	const timelineSQL = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
+	if err := s.write.QueryRow(ctx, timelineSQL).Scan(&timeline); err != nil || timeline != tx.timeline {
+		return "", timeline, err
+	}
+	err = s.write.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::text::xid8), '')", fmt.Sprint(tx.id)).Scan(&status)
+	return status, timeline, err
+}
+
+// changed notes what a transaction did.
+func (s *shard) changed(o *outcome, places int64) {
+	s.changes.Add(uint64(o.added + o.removed))
+	for last := int64(o.base) + places; ; {
+		newest := s.newest.Load()
+		if newest >= last || s.newest.CompareAndSwap(newest, last) {
+			return
+		}
+	}
+}
+
+func (s *shard) committed(c Commit) {
+	s.commits.Add(1)
+	s.commands.Add(uint64(c.Commands))
+	if s.cfg.OnCommit != nil {
+		s.cfg.OnCommit(c)
+	}
+}
+
+// sleep waits and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
