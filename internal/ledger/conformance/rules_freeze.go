@@ -53,7 +53,9 @@ func checkS1(r *run) {
 		wg.Go(func() { togglers[k].run(ctx, r.ledger) })
 	}
 	for range 5 {
-		<-time.After(2 * time.Millisecond)
+		for _, t := range togglers {
+			t.act(r)
+		}
 		err := r.freeze(r.Context(), func(context.Context) error {
 			before := r.exported()
 			for _, t := range togglers {
@@ -81,6 +83,7 @@ type toggler struct {
 	mu      sync.Mutex
 	acked   like.State
 	refused bool // a command, since rest began to wait
+	done    int  // commands that were accepted, since act began to wait
 }
 
 func (t *toggler) run(ctx context.Context, l ledger.Ledger) {
@@ -90,11 +93,27 @@ func (t *toggler) run(ctx context.Context, l ledger.Ledger) {
 		t.mu.Lock()
 		if err == nil {
 			t.acked = ack.State
+			t.done++
 			op = like.OpLike + like.OpUnlike - op
 		} else {
 			t.refused = true
 		}
 		t.mu.Unlock()
+	}
+}
+
+// act waits until some commands are accepted.
+func (t *toggler) act(r *run) {
+	t.mu.Lock()
+	t.done = 0
+	t.mu.Unlock()
+	acts := r.eventually(func() bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.done > 2
+	})
+	if !acts {
+		r.Fatalf("commands of %q are not accepted", t.user)
 	}
 }
 
@@ -192,16 +211,18 @@ func checkS3(r *run) {
 		r.Errorf("Freeze with a done context: %v, want its cause", err)
 	}
 
-	closed := make(chan error, 1)
+	var closing sync.WaitGroup
 	err = r.freeze(r.Context(), func(frozen context.Context) error {
-		go func() { closed <- r.ledger.Close() }()
+		closing.Go(func() {
+			if err := r.ledger.Close(); err != nil {
+				r.Errorf("Close: %v", err)
+			}
+		})
 		return r.ended(frozen)
 	})
+	closing.Wait()
 	if !errors.Is(err, like.ErrClosed) {
 		r.Errorf("Freeze while the ledger is closed: %v, want ErrClosed", err)
-	}
-	if err := <-closed; err != nil {
-		r.Errorf("Close: %v", err)
 	}
 	if err := r.freeze(r.Context(), func(context.Context) error { return nil }); !errors.Is(err, like.ErrClosed) {
 		r.Errorf("Freeze after Close: %v, want ErrClosed", err)
