@@ -27,13 +27,13 @@ func TestPostgresComesBackWithItsData(t *testing.T) {
 	pg := servers.Postgres(t, servers.With("application_name", "it's set"))
 	url := pg.Database(t)
 	conn := connect(t, url)
-	exec(t, conn, "CREATE TABLE starts (n int)")
+	execute(t, conn, "CREATE TABLE starts (n int)")
 	for _, tt := range []struct {
 		name string
 		end  func(testing.TB)
 	}{{"stopped", pg.StopImmediate}, {"killed", pg.Kill9}} {
 		rows := number(t, conn, "SELECT count(*) FROM starts")
-		exec(t, conn, "INSERT INTO starts VALUES (1)")
+		execute(t, conn, "INSERT INTO starts VALUES (1)")
 		tt.end(t)
 		if answers(t, conn, 10*time.Second) {
 			t.Fatalf("%s: it answers", tt.name)
@@ -75,8 +75,8 @@ func TestPostgresReplicaTakesOver(t *testing.T) {
 	t.Parallel()
 	pg := servers.Postgres(t, servers.WithReplicas)
 	primary := connect(t, pg.URL())
-	exec(t, primary, "CREATE TABLE likes (id int)")
-	exec(t, primary, "INSERT INTO likes VALUES (1)")
+	execute(t, primary, "CREATE TABLE likes (id int)")
+	execute(t, primary, "INSERT INTO likes VALUES (1)")
 	pg.Set(t, "synchronous_standby_names", "*")
 	replica := connect(t, pg.Replica().URL())
 	eventually(t, "the replica has the row", func() bool {
@@ -87,7 +87,7 @@ func TestPostgresReplicaTakesOver(t *testing.T) {
 	})
 	pg.Kill9(t)
 	pg.Replica().Promote(t)
-	exec(t, connect(t, pg.Replica().URL()), "INSERT INTO likes VALUES (2)")
+	execute(t, connect(t, pg.Replica().URL()), "INSERT INTO likes VALUES (2)")
 }
 
 func TestPgBouncerPoolsTransactions(t *testing.T) {

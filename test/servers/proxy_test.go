@@ -36,7 +36,7 @@ func TestConnectionsDieAtCommit(t *testing.T) {
 	t.Parallel()
 	url := servers.Database(t)
 	direct := connect(t, url)
-	exec(t, direct, "CREATE TABLE likes (id int)")
+	execute(t, direct, "CREATE TABLE likes (id int)")
 	for form, commit := range commitForms {
 		for _, tt := range []struct {
 			name    string
@@ -52,9 +52,9 @@ func TestConnectionsDieAtCommit(t *testing.T) {
 				proxy := servers.Proxy(t, url)
 				conn := connect(t, proxy.URL())
 				proxy.OnCommit(func() servers.CommitFault { return tt.fault })
-				exec(t, direct, "TRUNCATE likes")
-				exec(t, conn, "BEGIN")
-				exec(t, conn, "INSERT INTO likes VALUES (1)")
+				execute(t, direct, "TRUNCATE likes")
+				execute(t, conn, "BEGIN")
+				execute(t, conn, "INSERT INTO likes VALUES (1)")
 				if err := commit(t.Context(), conn); (err == nil) != tt.told {
 					t.Errorf("the commit returned %v", err)
 				}
@@ -65,7 +65,7 @@ func TestConnectionsDieAtCommit(t *testing.T) {
 					t.Errorf("the fault fired %d times, want once", proxy.Fired(tt.fault))
 				}
 				proxy.OnCommit(nil)
-				exec(t, connect(t, proxy.URL()), "BEGIN; INSERT INTO likes VALUES (2)")
+				execute(t, connect(t, proxy.URL()), "BEGIN; INSERT INTO likes VALUES (2)")
 			})
 		}
 	}
@@ -77,12 +77,12 @@ func TestFaultsNeedACommit(t *testing.T) {
 	proxy := servers.Proxy(t, servers.Database(t)+"&application_name=x")
 	conn := connect(t, proxy.URL())
 	proxy.OnCommit(func() servers.CommitFault { return servers.AnswerLost })
-	exec(t, conn, "SELECT 'commit'")
-	exec(t, conn, "BEGIN")
+	execute(t, conn, "SELECT 'commit'")
+	execute(t, conn, "BEGIN")
 	if _, err := conn.Exec(t.Context(), "SELECT 1/0"); err == nil {
 		t.Fatal("a division by zero passed")
 	}
-	exec(t, conn, "COMMIT") // rolls back
+	execute(t, conn, "COMMIT") // rolls back
 	if n := proxy.Fired(servers.AnswerLost); n != 0 {
 		t.Errorf("the fault fired %d times", n)
 	}
@@ -95,12 +95,13 @@ func TestProxyAnswersWhoAsksForTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
-	exec(t, conn, "SELECT 1")
+	conn.Close(ctx)
 }
 
 func TestProxyCutsAndHeals(t *testing.T) {

@@ -25,7 +25,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-func exec(t *testing.T, conn *pgx.Conn, sql string) {
+func execute(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -66,7 +66,7 @@ func TestDatabasesAreApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := connect(t, servers.Database(t))
-			exec(t, conn, "CREATE TABLE likes (id int)")
+			execute(t, conn, "CREATE TABLE likes (id int)")
 			if n := number(t, conn, "SELECT count(*) FROM pg_tables WHERE tablename = 'likes'"); n != 1 {
 				t.Errorf("%d tables, want 1", n)
 			}
