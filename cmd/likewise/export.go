@@ -55,7 +55,7 @@ func openOfflineExport(cmd *cobra.Command) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := server.OpenLedger(cfg.Config, warnings())
+	ledger, err := server.OpenLedger(cmd.Context(), cfg.Config, warnings())
 	if err != nil {
 		return nil, err
 	}

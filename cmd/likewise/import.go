@@ -62,7 +62,7 @@ func importCommand() *cobra.Command {
 }
 
 func importOffline(cmd *cobra.Command, cfg config.Config, in transfer.ImportConfig) error {
-	ledger, err := server.OpenLedger(cfg, warnings())
+	ledger, err := server.OpenLedger(cmd.Context(), cfg, warnings())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ const (
 	like    = "internal/like"
 	ledger  = "internal/ledger"
 	store   = "internal/ledger/pebble"
+	shared  = "internal/ledger/postgres"
 	memory  = "internal/ledger/memory"
 	suite   = "internal/ledger/conformance"
 	durable = "internal/durable"
@@ -27,6 +28,7 @@ var layers = map[string][]string{
 	suite:  {like, ledger, memory}, // memory is the oracle of the random runs
 	memory: {like, ledger},
 	store:  {like, ledger},
+	shared: {like, ledger},
 
 	durable:            {},
 	"internal/auth":    {like, durable},
@@ -46,8 +48,8 @@ var layers = map[string][]string{
 
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
-		like, ledger, store, durable, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
-		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/transfer", "web",
+		like, ledger, store, shared, durable, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
+		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/redis", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
 		like, ledger, "internal/auth", "internal/config", "internal/demo", "internal/limit", "internal/observe",
@@ -79,6 +81,7 @@ var testsOf = map[string][]string{
 	"client":           {"internal/auth", "internal/counts", "internal/httpapi", "internal/live"},
 	"internal/httpapi": {"internal/hot"},
 	"internal/move":    {store},
+	"internal/redis":   {"internal/counts"},
 }
 
 // standardOnly packages import nothing from outside the standard library.

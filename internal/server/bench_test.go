@@ -48,7 +48,7 @@ func BenchmarkHTTP(b *testing.B) {
 		}},
 		{"pebble", func(b *testing.B) string {
 			return serveLedger(b, benchDir(b, cfg), keys, func(cfg config.Config) (ledger.Ledger, error) {
-				return openLedger(cfg, testOptions(), nil)
+				return openLedger(b.Context(), cfg, testOptions(), nil, nil)
 			})
 		}},
 	} {
@@ -93,7 +93,7 @@ func serveLedger(b *testing.B, cfg config.Config, k keys, open func(config.Confi
 	if s.admin, err = s.listen(b.Context(), "admin", cfg.AdminListen, "", connections(cfg)); err != nil {
 		b.Fatal(err)
 	}
-	if err := s.connect(cfg, o, k, facts, tracer); err != nil {
+	if err := s.connect(cfg, o, k, &store{Ledger: facts, feed: facts}, tracer); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.Context()))

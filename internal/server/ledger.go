@@ -12,6 +12,7 @@ import (
 	"likewise/internal/config"
 	"likewise/internal/ledger"
 	"likewise/internal/ledger/pebble"
+	"likewise/internal/ledger/postgres"
 	"likewise/internal/like"
 	"likewise/internal/reconcile"
 	"likewise/internal/transfer"
@@ -20,14 +21,30 @@ import (
 // ledgerDir is where the store is inside the data directory.
 func ledgerDir(cfg config.Config) string { return filepath.Join(cfg.DataDir, "ledger") }
 
-// openLedger opens the ledger that the configuration names. reg may be nil.
-func openLedger(cfg config.Config, o Options, reg prometheus.Registerer) (ledger.Ledger, error) {
-	switch {
-	case cfg.Embedded():
+// openLedger opens the ledger that the configuration names. reg may be nil; moved is
+// told which totals this process moved in a shared ledger, and may be nil.
+func openLedger(ctx context.Context, cfg config.Config, o Options, reg prometheus.Registerer, moved func([]like.Total)) (ledger.Ledger, error) {
+	if cfg.Embedded() {
 		return openPebble(cfg, o, reg)
-	default:
-		return nil, fmt.Errorf("%w: ledger %q is not available; set ledger to pebble", like.ErrInvalid, cfg.Ledger)
 	}
+	return openPostgres(ctx, cfg, o, reg, moved)
+}
+
+func openPostgres(ctx context.Context, cfg config.Config, o Options, reg prometheus.Registerer, moved func([]like.Total)) (ledger.Ledger, error) {
+	to := postgresConfig(cfg)
+	to.Logger = o.Log.With("component", "ledger")
+	to.Now = o.Now
+	m := newLedgerMetrics(reg)
+	to.OnCommit = func(c postgres.Commit) { m.observe(c.Commands, c.Wait) }
+	to.OnDrain = moved
+	l, err := postgres.Open(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	if reg != nil {
+		reg.MustRegister(newPostgresCollector(l.Stats))
+	}
+	return l, nil
 }
 
 func openPebble(cfg config.Config, o Options, reg prometheus.Registerer) (ledger.Ledger, error) {
@@ -38,7 +55,7 @@ func openPebble(cfg config.Config, o Options, reg prometheus.Registerer) (ledger
 		to.Now = o.Now
 	}
 	m := newLedgerMetrics(reg)
-	to.OnCommit = m.observe
+	to.OnCommit = func(c pebble.Commit) { m.observe(c.Commands, c.Wait) }
 	l, err := pebble.Open(to)
 	if err != nil {
 		return nil, advise(err)
@@ -63,8 +80,8 @@ func advise(err error) error {
 
 // OpenLedger opens the ledger of a data directory that no server has open, for
 // work without a server. The caller closes it.
-func OpenLedger(cfg config.Config, log *slog.Logger) (ledger.Ledger, error) {
-	return openLedger(cfg, Options{Log: log}, nil)
+func OpenLedger(ctx context.Context, cfg config.Config, log *slog.Logger) (ledger.Ledger, error) {
+	return openLedger(ctx, cfg, Options{Log: log}, nil, nil)
 }
 
 // ReconcileOffline audits every item of a data directory that no server has open,
@@ -72,7 +89,7 @@ func OpenLedger(cfg config.Config, log *slog.Logger) (ledger.Ledger, error) {
 func ReconcileOffline(
 	ctx context.Context, cfg config.Config, log *slog.Logger, repair bool, found func(ledger.Audit),
 ) (transfer.Tally, error) {
-	facts, err := OpenLedger(cfg, log)
+	facts, err := OpenLedger(ctx, cfg, log)
 	if err != nil {
 		return transfer.Tally{}, err
 	}

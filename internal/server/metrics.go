@@ -1,10 +1,13 @@
 package server
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"likewise/internal/ledger/pebble"
+	"likewise/internal/ledger/postgres"
 	"likewise/internal/limit"
 )
 
@@ -30,9 +33,9 @@ func newLedgerMetrics(reg prometheus.Registerer) *ledgerMetrics {
 	}
 }
 
-func (m *ledgerMetrics) observe(c pebble.Commit) {
-	m.size.Observe(float64(c.Commands))
-	m.wait.Observe(c.Wait.Seconds())
+func (m *ledgerMetrics) observe(commands int, wait time.Duration) {
+	m.size.Observe(float64(commands))
+	m.wait.Observe(wait.Seconds())
 }
 
 // collector reads a snapshot of numbers at each scrape.
@@ -83,6 +86,25 @@ func newLedgerCollector(read func() pebble.Stats) *collector[pebble.Stats] {
 		newRow("likewise_store_cache_bytes", "Memory used by the block cache.", gauge, func(s s) float64 { return float64(s.CacheBytes) }),
 		newRow("likewise_store_memtable_bytes", "Memory used by memtables.", gauge, func(s s) float64 { return float64(s.MemtableBytes) }),
 		newRow("likewise_store_read_depth", "Sorted runs that a read may have to look into.", gauge, func(s s) float64 { return float64(s.ReadDepth) }),
+	}}
+}
+
+func newPostgresCollector(read func() postgres.Stats) *collector[postgres.Stats] {
+	type s = postgres.Stats
+	const counter, gauge = prometheus.CounterValue, prometheus.GaugeValue
+	return &collector[s]{read, []row[s]{
+		newRow("likewise_commits_total", "Groups of commands made durable together.", counter, func(s s) float64 { return float64(s.Commits) }),
+		newRow("likewise_commands_total", "Commands acknowledged, repeats included.", counter, func(s s) float64 { return float64(s.Commands) }),
+		newRow("likewise_changes_total", "Facts added and removed.", counter, func(s s) float64 { return float64(s.Changes) }),
+		newRow("likewise_refused_commands_total", "Commands refused because the queue was full or too slow.", counter, func(s s) float64 { return float64(s.Refused) }),
+		newRow("likewise_queue_commands", "Commands waiting for the writer.", gauge, func(s s) float64 { return float64(s.QueueLength) }),
+		newRow("likewise_queue_age_seconds", "How long the writer has taken none of the waiting commands.", gauge, func(s s) float64 { return s.QueueAge.Seconds() }),
+		newRow("likewise_ledger_retries_total", "Transactions that the database rolled back and that were tried again.", counter, func(s s) float64 { return float64(s.Retries) }),
+		newRow("likewise_ledger_unanswered_commits_total", "Transactions whose COMMIT was not answered, so that the database was asked what became of them.", counter, func(s s) float64 { return float64(s.Unanswered) }),
+		newRow("likewise_ledger_drained_transactions_total", "Transactions by whose changes this process moved totals.", counter, func(s s) float64 { return float64(s.Drained) }),
+		newRow("likewise_ledger_lag_seconds", "Age of the oldest change that no total has moved by yet.", gauge, func(s s) float64 { return s.Lag.Seconds() }),
+		newRow("likewise_ledger_connections", "Open connections to the databases.", gauge, func(s s) float64 { return float64(s.Connections) }),
+		newRow("likewise_ledger_busy_connections", "Connections to the databases that are in use.", gauge, func(s s) float64 { return float64(s.BusyConnections) }),
 	}}
 }
 

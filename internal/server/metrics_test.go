@@ -2,13 +2,21 @@ package server
 
 import (
 	"flag"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"likewise/internal/auth"
+	"likewise/internal/ledger/postgres"
+	"likewise/internal/observe"
+	"likewise/internal/redis"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/metrics.md")
@@ -31,10 +39,11 @@ func TestMetricsAreDocumented(t *testing.T) {
 	// One request for each vector that has no value before the first.
 	r.want(200, "", "PUT", r.api+"/v1/posts/1/like", r.token("ann"), "")
 	r.want(200, "", "POST", r.admin+"/admin/v1/reconcile", r.token("op", auth.ScopeAdmin), "")
-	table, err := r.registry.Markdown()
+	own, err := r.registry.Markdown()
 	if err != nil {
 		t.Fatal(err)
 	}
+	table := union(own, sharedMetrics(t))
 	path, text := filepath.Join("..", "..", "docs", "metrics.md"), metricsHead+table
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -48,4 +57,37 @@ func TestMetricsAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(string(kept), text); diff != "" {
 		t.Errorf("docs/metrics.md is not what the server has; rewrite it with -update (-file +server):\n%s", diff)
 	}
+}
+
+// sharedMetrics is the table of what a server with a shared ledger and Redis has
+// besides. Neither has to be there for it.
+func sharedMetrics(t *testing.T) string {
+	t.Helper()
+	registry := observe.NewRegistry(observe.Build{})
+	registry.MustRegister(newPostgresCollector(func() postgres.Stats { return postgres.Stats{} }))
+	shared, err := redis.Open(redis.Config{URL: "redis://127.0.0.1:1", Prefix: "p", TTL: time.Second, Timeout: time.Second}, slog.New(slog.DiscardHandler), registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shared.Close()
+	table, err := registry.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// union is the table with the rows of both, a row for each metric.
+func union(a, b string) string {
+	head, rows := a[:strings.Index(a, "| `")], map[string]string{}
+	for row := range strings.Lines(b + a) {
+		if strings.HasPrefix(row, "| `") {
+			name, _, _ := strings.Cut(row, " |")
+			rows[name] = row
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		head += rows[name]
+	}
+	return head
 }

@@ -17,7 +17,7 @@ import (
 // exported returns all likes of a directory without a server.
 func exported(t *testing.T, cfg config.Config) string {
 	t.Helper()
-	facts, err := OpenLedger(cfg, testOptions().Log)
+	facts, err := OpenLedger(t.Context(), cfg, testOptions().Log)
 	if err != nil {
 		t.Fatal(err)
 	}

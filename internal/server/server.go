@@ -86,9 +86,13 @@ func New(ctx context.Context, cfg config.Config, o Options) (*Server, error) {
 }
 
 // Addresses returns the host:port of the public and of the admin listener, with
-// the real port where the configuration says 0.
+// the real port where the configuration says 0; public is "" in a role that serves
+// no users.
 func (s *Server) Addresses() (public, admin string) {
-	return s.public.listener.Addr().String(), s.admin.listener.Addr().String()
+	if s.public != nil {
+		public = s.public.listener.Addr().String()
+	}
+	return public, s.admin.listener.Addr().String()
 }
 
 // Close releases a server that was not run.
@@ -117,9 +121,12 @@ func (s *Server) Run(ctx context.Context) error {
 	audited := make(chan struct{})
 	group.Go(func() error {
 		defer close(audited)
+		if s.audit == nil {
+			return nil
+		}
 		return named("background audit", s.audit(auditing))
 	})
-	for _, e := range []*endpoint{s.public, s.admin} {
+	for _, e := range s.endpoints() {
 		group.Go(func() error { return named(e.name+" listener", s.serve(e)) })
 	}
 	public, admin := s.Addresses()
@@ -175,17 +182,10 @@ func (s *Server) drain(ctx context.Context, audited <-chan struct{}) {
 	case <-audited:
 	case <-ctx.Done():
 	}
-	if err := s.public.listener.Close(); err != nil {
-		s.log.Warn("closing the public listener", "error", err)
+	if s.public != nil {
+		s.endIntake(ctx)
 	}
-	if open, _ := s.public.listener.Stats(); open > 0 {
-		select {
-		case <-time.After(drainPause):
-		case <-ctx.Done():
-		}
-	}
-	s.endStreams(ctx)
-	for _, e := range []*endpoint{s.public, s.admin} {
+	for _, e := range s.endpoints() {
 		if e == s.admin {
 			e.cancel(errStopping)
 		}
@@ -196,6 +196,28 @@ func (s *Server) drain(ctx context.Context, audited <-chan struct{}) {
 			_ = e.http.Close() // every connection is broken; their errors say nothing more
 		}
 	}
+}
+
+// endIntake takes no connection of users any more, and ends their streams.
+func (s *Server) endIntake(ctx context.Context) {
+	if err := s.public.listener.Close(); err != nil {
+		s.log.Warn("closing the public listener", "error", err)
+	}
+	if open, _ := s.public.listener.Stats(); open > 0 {
+		select {
+		case <-time.After(drainPause):
+		case <-ctx.Done():
+		}
+	}
+	s.endStreams(ctx)
+}
+
+// endpoints lists the listeners, the public one first where there is one.
+func (s *Server) endpoints() []*endpoint {
+	if s.public == nil {
+		return []*endpoint{s.admin}
+	}
+	return []*endpoint{s.public, s.admin}
 }
 
 // endStreams gives streams half of the time for a shutdown.

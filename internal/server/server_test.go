@@ -319,7 +319,6 @@ func TestOneServerForEachDirectory(t *testing.T) {
 		{"foreign address", func(c *config.Config) { c.Listen = "192.0.2.1:80" }, []string{"192.0.2.1", "--listen"}},
 		{"no directory", func(c *config.Config) { c.DataDir = filepath.Join(cfg.DataDir, "token.key", "x") }, []string{"--data-dir"}},
 		{"bad key", func(c *config.Config) { c.JWT.SecretFile = filepath.Join(cfg.DataDir, "nothing") }, []string{"nothing"}},
-		{"other ledger", func(c *config.Config) { c.Ledger = config.URLs{"memory"} }, []string{"memory", "pebble"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			other := cfg

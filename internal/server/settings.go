@@ -5,9 +5,11 @@ import (
 	"likewise/internal/counts"
 	"likewise/internal/httpapi"
 	"likewise/internal/ledger/pebble"
+	"likewise/internal/ledger/postgres"
 	"likewise/internal/limit"
 	"likewise/internal/live"
 	"likewise/internal/reconcile"
+	"likewise/internal/redis"
 )
 
 // The functions of this file hand each package its own part of the configuration.
@@ -40,7 +42,7 @@ func countsConfig(c config.Config) counts.Config {
 	to := counts.DefaultConfig()
 	to.Items = c.Counts.CacheItems
 	to.RefreshAfter, to.ExpireAfter = c.Counts.RefreshAfter, c.Counts.ExpireAfter
-	to.LoadTimeout = c.Counts.LoadTimeout
+	to.LoadTimeout, to.MaxLoads = c.Counts.LoadTimeout, c.Counts.MaxLoads
 	return to
 }
 
@@ -82,6 +84,37 @@ func pebbleConfig(c config.Config) pebble.Config {
 	return to
 }
 
-// storeMemory is what the store may take outside the Go heap: its cache, and four
-// memtables at most.
-func storeMemory(c config.Config) int64 { return int64(c.Pebble.CacheBytes + 4*c.Pebble.MemtableBytes) }
+// storeMemory is what an embedded store may take outside the Go heap: its cache, and
+// four memtables at most.
+func storeMemory(c config.Config) int64 {
+	if !c.Embedded() {
+		return 0
+	}
+	return int64(c.Pebble.CacheBytes + 4*c.Pebble.MemtableBytes)
+}
+
+func postgresConfig(c config.Config) postgres.Config {
+	to := postgres.DefaultConfig()
+	to.URLs, to.Replicas = plain(c.Ledger), plain(c.Postgres.Replicas)
+	to.PgBouncer, to.AcceptUnsafe = c.Postgres.PgBouncer, c.Postgres.AcceptUnsafe
+	to.Writers, to.MaxConnections = c.Postgres.Writers, c.Postgres.MaxConnections
+	to.BatchCommands, to.BatchWait = c.Postgres.BatchCommands, c.Postgres.BatchWait
+	to.QueueLength, to.QueueAge = c.Postgres.QueueLength, c.Postgres.QueueAge
+	to.Drain, to.DrainInterval = dutiesOf(c).drain, c.Postgres.DrainInterval
+	return to
+}
+
+func plain(urls config.URLs) []string {
+	var texts []string
+	for _, u := range urls {
+		texts = append(texts, string(u))
+	}
+	return texts
+}
+
+func redisConfig(c config.Config) redis.Config {
+	to := redis.DefaultConfig()
+	to.URL, to.Prefix = string(c.Redis), c.Shared.Prefix
+	to.TTL, to.Timeout = c.Shared.TotalTTL, c.Shared.Timeout
+	return to
+}

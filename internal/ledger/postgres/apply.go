@@ -20,7 +20,7 @@ var applySQL string
 // middle, never scans a table, whatever the planner knew of it when it was empty, and
 // says whether the ledger may be written to.
 const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
-	FROM set_config('idle_in_transaction_session_timeout', '10s', true), set_config('enable_seqscan', 'off', true)`
+	FROM set_config('idle_in_transaction_session_timeout', '10s', true) a, set_config('enable_seqscan', 'off', true) b`
 
 // step is one operation for each of some pairs: what one transaction applies.
 type step struct {

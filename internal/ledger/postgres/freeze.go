@@ -40,7 +40,7 @@ func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) err
 	var txs []pgx.Tx
 	defer func() {
 		for _, tx := range txs {
-			end, cancel := context.WithTimeout(context.Background(), time.Second)
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			_ = tx.Rollback(end) // a connection that is gone holds no lock either
 			cancel()
 		}

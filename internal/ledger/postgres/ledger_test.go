@@ -27,7 +27,7 @@ func testConfig(urls ...string) Config {
 
 func openTest(tb testing.TB, cfg Config) *Ledger {
 	tb.Helper()
-	l, err := Open(cfg)
+	l, err := Open(tb.Context(), cfg)
 	if err != nil {
 		tb.Fatalf("Open: %v", err)
 	}

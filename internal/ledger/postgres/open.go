@@ -28,19 +28,20 @@ const migrationLock = 0x6c696b6577697365
 const openTimeout = time.Minute
 
 // Open connects to the databases, makes or upgrades their tables, and starts writing
-// and draining. Any number of nodes may open one ledger at once.
-func Open(cfg Config) (*Ledger, error) {
+// and draining. Any number of nodes may open one ledger at once. ctx bounds the start
+// only.
+func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
-	defer cancel()
 	l := &Ledger{cfg: cfg}
-	l.life, l.end = context.WithCancel(context.Background())
-	if err := l.open(ctx); err != nil {
+	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
+	starting, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := l.open(starting); err != nil {
 		l.end()
 		for _, s := range l.shards {
 			s.release()
@@ -48,7 +49,7 @@ func Open(cfg Config) (*Ledger, error) {
 		return nil, err
 	}
 	for _, s := range l.shards {
-		s.start()
+		s.start(context.WithoutCancel(ctx))
 	}
 	return l, nil
 }
@@ -94,10 +95,10 @@ func (l *Ledger) open(ctx context.Context) error {
 // connect makes the connections of a shard and its tables.
 func (s *shard) connect(ctx context.Context, url string) (err error) {
 	writing := s.cfg.Writers + 2 // one for draining, one for asking what became of a batch
-	if s.write, err = s.cfg.pool(url, writing); err != nil {
+	if s.write, err = s.cfg.pool(ctx, url, writing); err != nil {
 		return err
 	}
-	if s.read, err = s.cfg.pool(url, s.cfg.MaxConnections-writing+2); err != nil {
+	if s.read, err = s.cfg.pool(ctx, url, s.cfg.MaxConnections-writing+2); err != nil {
 		return err
 	}
 	if err := s.cfg.checkDatabase(ctx, s.write); err != nil {
@@ -107,7 +108,7 @@ func (s *shard) connect(ctx context.Context, url string) (err error) {
 }
 
 // pool makes a pool of connections. It connects when a connection is needed.
-func (c *Config) pool(url string, size int) (*pgxpool.Pool, error) {
+func (c *Config) pool(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
 	to, err := pgxpool.ParseConfig(url)
 	if err != nil { // its text may hold the password
 		return nil, fmt.Errorf("%w: the URL of the database is not one that can be used", like.ErrInvalid)
@@ -121,7 +122,7 @@ func (c *Config) pool(url string, size int) (*pgxpool.Pool, error) {
 	if c.PgBouncer {
 		to.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	return pgxpool.NewWithConfig(context.Background(), to)
+	return pgxpool.NewWithConfig(context.WithoutCancel(ctx), to)
 }
 
 // checkDatabase refuses databases that cannot keep the promises.

@@ -30,7 +30,7 @@ type replica struct {
 
 // addReplica connects a replica and finds out whose it is.
 func (l *Ledger) addReplica(ctx context.Context, url string) error {
-	pool, err := l.cfg.pool(url, l.cfg.MaxConnections)
+	pool, err := l.cfg.pool(ctx, url, l.cfg.MaxConnections)
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func (p *positions) ask(ctx context.Context, primary *pgxpool.Pool) (uint64, err
 		return 0, context.Cause(ctx)
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
-		p.send(mine, primary)
+		p.send(ctx, mine, primary)
 	}
 	return mine.lsn, mine.err
 }
 
 // send asks for everybody who joined a question, unless somebody else did so.
-func (p *positions) send(mine *position, primary *pgxpool.Pool) {
+func (p *positions) send(ctx context.Context, mine *position, primary *pgxpool.Pool) {
 	p.mu.Lock()
 	if p.next != mine {
 		p.mu.Unlock() // it was sent, and answered before the turn was free
@@ -103,7 +103,7 @@ func (p *positions) send(mine *position, primary *pgxpool.Pool) {
 	p.next = nil
 	p.mu.Unlock()
 	// The others do not depend on this caller's context.
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	mine.err = primary.QueryRow(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").Scan(&mine.lsn)
 	close(mine.done)

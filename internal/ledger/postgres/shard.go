@@ -38,9 +38,9 @@ type shard struct {
 	alive                        atomic.Int64 // when the database last answered, nanoseconds since the epoch
 }
 
-// start runs the writers and what is done in the background.
-func (s *shard) start() {
-	ctx, stop := context.WithCancel(context.Background())
+// start runs the writers and what is done in the background, until close.
+func (s *shard) start(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
 	s.stop = stop
 	for range s.cfg.Writers {
 		s.writers.Go(func() { s.work(ctx) })

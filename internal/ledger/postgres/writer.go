@@ -70,12 +70,12 @@ func (s *shard) applyCalls(ctx context.Context, calls []*call) error {
 func (s *shard) applyStep(ctx context.Context, st *step) error {
 	o, err := s.applyOnce(ctx, st)
 	if err != nil {
-		return failure(context.Background(), "apply", err)
+		return failure(context.WithoutCancel(ctx), "apply", err)
 	}
 	s.changed(o, st.places)
 	states, err := st.states(ctx, o, s.readStates)
 	if err != nil { // applied, but what to say of it cannot be read
-		return failure(context.Background(), "apply", err)
+		return failure(context.WithoutCancel(ctx), "apply", err)
 	}
 	st.settle(o, states)
 	return nil
@@ -106,7 +106,7 @@ func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
 	}
 	o, err := s.execute(ctx, conn, st)
 	if err != nil {
-		discard(conn)
+		discard(ctx, conn)
 		return nil, err
 	}
 	tag, err := conn.Exec(ctx, "COMMIT")
@@ -117,7 +117,7 @@ func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
 		conn.Release()
 		return o, nil
 	}
-	discard(conn)
+	discard(ctx, conn)
 	if o.tx == (transaction{}) {
 		return o, nil // it changed nothing, so that it cannot have been lost
 	}
@@ -125,8 +125,8 @@ func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
 }
 
 // discard closes a connection, which rolls back what is open on it.
-func discard(conn *pgxpool.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func discard(ctx context.Context, conn *pgxpool.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Hijack().Close(ctx) // it is broken already, or says nothing new
 }
