@@ -17,7 +17,8 @@ import (
 
 // AdminDeps are the parts that the admin API speaks for. All of them outlive it.
 type AdminDeps struct {
-	Keeper  ledger.Keeper
+	Ledger  ledger.Ledger
+	Keeper  ledger.Keeper // of the ledger, watched
 	Console *console.Console
 	Auth    Authenticator
 	// Checks tell, by name, whether the process and what it depends on can serve.
@@ -27,9 +28,13 @@ type AdminDeps struct {
 	Registerer prometheus.Registerer // nil: metrics are not registered
 }
 
+// adminBodyBytes has room for a batch of the longest names, all escaped.
+const adminBodyBytes = 2 << 20
+
 // admin is the API of the admin listener.
 type admin struct {
 	*site
+	ledger   ledger.Ledger
 	keeper   ledger.Keeper
 	console  *console.Console
 	checks   map[string]func(context.Context) error
@@ -45,12 +50,14 @@ func NewAdmin(d AdminDeps) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin API document: %w", err)
 	}
+	cfg := DefaultConfig()
+	cfg.MaxBodyBytes = adminBodyBytes
 	a := &admin{
 		site: &site{
-			cfg: DefaultConfig(), auth: d.Auth, log: d.Log.With("component", "admin"),
+			cfg: cfg, auth: d.Auth, log: d.Log.With("component", "admin"),
 			metrics: newMetrics(d.Registerer, "admin"),
 		},
-		keeper: d.Keeper, console: d.Console, checks: d.Checks, scrape: d.Metrics, document: document,
+		ledger: d.Ledger, keeper: d.Keeper, console: d.Console, checks: d.Checks, scrape: d.Metrics, document: document,
 	}
 	return a.handler(a.routes()), nil
 }
@@ -71,6 +78,10 @@ func (a *admin) routes() []route {
 		{pattern: "POST /admin/v1/items/{collection}/{id}/audit", access: operator, serve: a.audit},
 		{pattern: "POST /admin/v1/reconcile", access: operator, serve: a.reconcile},
 		{pattern: "GET /admin/v1/export", access: operator, serve: a.export},
+		{pattern: "GET /admin/v1/changes", access: operator, serve: a.changes},
+		{pattern: "GET /admin/v1/items/{collection}/{id}/likers", access: look, serve: a.itemLikers},
+		{pattern: "POST /admin/v1/likes:batch", access: look, serve: a.adminBatch},
+		{pattern: "POST /admin/v1/freeze", access: operator, serve: a.freeze},
 		{pattern: "POST /admin/v1/backup", access: operator, serve: a.backup},
 		{pattern: "GET /console/api/stats", access: look, serve: a.consoleStats},
 		{pattern: "GET /console/api/items/{collection}/{id}", access: look, serve: a.consoleItem},

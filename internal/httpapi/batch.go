@@ -48,15 +48,15 @@ func (a *api) batch(x *exchange, r *http.Request) error {
 }
 
 // batchBody reads {"commands":[…]}; timed says whether one has a time of its own.
-func (a *api) batchBody(text string) (cmds []like.Command, timed bool, err error) {
-	cmds = make([]like.Command, 0, min(a.cfg.BatchMaxCommands, len(text)/32))
+func (s *site) batchBody(text string) (cmds []like.Command, timed bool, err error) {
+	cmds = make([]like.Command, 0, min(s.cfg.BatchMaxCommands, len(text)/32))
 	err = decode(text, func(in *input) {
 		in.object(func(key string) {
 			if key != "commands" {
 				in.unknown(key)
 				return
 			}
-			in.array("commands", a.cfg.BatchMaxCommands, func() {
+			in.array("commands", s.cfg.BatchMaxCommands, func() {
 				c := in.command()
 				if err := c.Validate(); err != nil {
 					in.stop(err)

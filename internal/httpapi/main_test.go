@@ -99,7 +99,7 @@ func newService(t *testing.T, change ...func(*options)) *service {
 	}
 	keeper := reconcile.New(s.faults, reconcile.DefaultConfig(), s.registry, o.deps.Log)
 	s.admin, err = NewAdmin(AdminDeps{
-		Keeper: keeper, Console: console.New(console.Deps{Ledger: s.faults, Metrics: s.registry, Hot: hot.New(o.deps.Log), Audits: keeper}),
+		Ledger: s.faults, Keeper: keeper, Console: console.New(console.Deps{Ledger: s.faults, Metrics: s.registry, Hot: hot.New(o.deps.Log), Audits: keeper}),
 		Auth: fakeAuth{}, Log: o.deps.Log, Registerer: s.registry,
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

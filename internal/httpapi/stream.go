@@ -133,8 +133,7 @@ func (a *admin) reconcile(x *exchange, r *http.Request) error {
 			break
 		}
 		if err != nil {
-			p, _ := explain(err)
-			_ = out.line("error", problemBody{Type: p.urn(), Title: p.title, Status: p.status, Code: p.code, RequestID: x.id})
+			_ = out.line("error", a.problemLine(x, err))
 			return err
 		}
 		sum.add(found)
