@@ -5,7 +5,7 @@
 //	pg := servers.Postgres(t, servers.WithReplicas)   // a server of its own, to kill, freeze and promote
 //	pool := servers.PgBouncer(t, pg.URL())            // transaction pooling in front of it
 //	cache := servers.RedisCluster(t)                  // three primaries
-//	proxy := servers.Proxy(t, pg.Address())           // a connection that can be cut, also at COMMIT
+//	proxy := servers.Proxy(t, pg.URL())               // connections to break, also at COMMIT
 //
 // What is started for a test is gone when the test ends, and what is shared when
 // its process ends, however it ends:

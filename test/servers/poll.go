@@ -24,7 +24,7 @@ func poll(ctx context.Context, try func(context.Context) error) error {
 	defer cancel()
 	var last error
 	err := harness.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		once, cancel := context.WithTimeout(ctx, time.Second)
+		once, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
 		last = try(once)
 		gave, _ := errors.AsType[*givenUp](last)

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -37,14 +35,15 @@ var postgresSettings = []setting{
 }
 
 // PostgresServer is one PostgreSQL server, which trusts every connection from
-// loopback. Its methods are used by one goroutine; URLs stay the same over restarts.
+// loopback. Its URLs stay the same over restarts. What harms and starts it is called
+// by one goroutine.
 type PostgresServer struct {
 	home    *home
 	bin     string
 	port    int
 	proc    *process
 	replica *PostgresServer
-	count   atomic.Int64 // databases made
+	names   atomic.Int64 // of databases, given so far
 }
 
 // Postgres starts a PostgreSQL server for the test alone, in 2 s, and stops it when
@@ -66,58 +65,28 @@ func Postgres(tb testing.TB, opts ...Option) *PostgresServer {
 	return p
 }
 
-// shared is the server of [Database], which the watchdog stops.
-var shared = sync.OnceValues(func() (*PostgresServer, error) {
-	h, err := guarded()
-	if err != nil {
-		return nil, err
-	}
-	return newPostgres(context.Background(), h, options{})
-})
-
-// Database returns the URL of a new, empty database in a server that all tests of
-// the process share. It is dropped when the test ends, connections or not.
-func Database(tb testing.TB) string {
-	tb.Helper()
-	p, err := shared()
-	check(tb, err)
-	db := p.Database(tb)
-	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		name := strings.TrimPrefix(mustParse(db).Path, "/")
-		if err := p.exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			tb.Error(err)
-		}
-	})
-	return db
-}
-
-// Address returns host:port.
-func (p *PostgresServer) Address() string { return addressOf(p.port) }
-
 // URL returns the URL of the server's first database.
 func (p *PostgresServer) URL() string { return p.urlOf("postgres") }
 
 func (p *PostgresServer) urlOf(database string) string {
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", postgresUser, p.Address(), database)
-}
-
-func mustParse(text string) *url.URL {
-	u, err := url.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return u
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", postgresUser, addressOf(p.port), database)
 }
 
 // Database returns the URL of a new, empty database.
 func (p *PostgresServer) Database(tb testing.TB) string {
 	tb.Helper()
-	name := "t" + strconv.FormatInt(p.count.Add(1), 10)
-	check(tb, p.exec(tb.Context(), "CREATE DATABASE "+name))
+	name, err := p.create(tb.Context())
+	check(tb, err)
 	return p.urlOf(name)
 }
+
+// create makes a database and returns its name.
+func (p *PostgresServer) create(ctx context.Context) (string, error) {
+	name := p.nextName()
+	return name, p.exec(ctx, "CREATE DATABASE "+name)
+}
+
+func (p *PostgresServer) nextName() string { return "t" + strconv.FormatInt(p.names.Add(1), 10) }
 
 // Replica returns the streaming replica that [WithReplicas] asked for.
 func (p *PostgresServer) Replica() *PostgresServer { return p.replica }
@@ -135,7 +104,7 @@ func newPostgres(ctx context.Context, h *home, o options) (*PostgresServer, erro
 		}
 		return p.configure(slices.Concat(postgresSettings, o.settings))
 	}
-	if err := p.create(ctx, o.port, initialize); err != nil {
+	if err := p.begin(ctx, o.port, initialize); err != nil {
 		return nil, err
 	}
 	if !o.replicas {
@@ -146,7 +115,7 @@ func newPostgres(ctx context.Context, h *home, o options) (*PostgresServer, erro
 		source := "host=127.0.0.1 user=" + postgresUser + " port=" + strconv.Itoa(p.port)
 		return p.replica.run(ctx, "pg_basebackup", "-d", source, "-D", p.replica.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync")
 	}
-	if err := p.replica.create(ctx, next(o.port, 1), copyPrimary); err != nil {
+	if err := p.replica.begin(ctx, next(o.port, 1), copyPrimary); err != nil {
 		return nil, errors.Join(err, p.remove())
 	}
 	return p, nil
@@ -180,8 +149,8 @@ func mayRun() bool {
 	return err == nil || os.Getuid() != 0
 }
 
-// create makes the server's directory, fills it, and starts the server.
-func (p *PostgresServer) create(ctx context.Context, port int, fill func() error) error {
+// begin makes the server's directory, fills it, and starts the server.
+func (p *PostgresServer) begin(ctx context.Context, port int, fill func() error) error {
 	dir, err := p.home.room("postgres")
 	if err != nil {
 		return err
@@ -221,12 +190,16 @@ func (p *PostgresServer) data() string { return filepath.Join(p.proc.dir, "data"
 
 // run runs a program of PostgreSQL to its end.
 func (p *PostgresServer) run(ctx context.Context, name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
 	cmd.Dir = p.proc.dir
 	cmd.SysProcAttr = detached(p.proc.user)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w; set TMPDIR to a directory that user %s can enter", name, err, p.proc.user)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
 	return nil
@@ -284,8 +257,5 @@ func (p *PostgresServer) remove() error {
 	if p.replica != nil {
 		err = p.replica.remove()
 	}
-	if p.proc.cmd != nil {
-		err = errors.Join(err, p.proc.thaw(), p.proc.quit(context.Background(), syscall.SIGQUIT))
-	}
-	return errors.Join(err, os.RemoveAll(p.proc.dir))
+	return errors.Join(err, p.proc.quit(context.Background(), syscall.SIGQUIT), os.RemoveAll(p.proc.dir))
 }

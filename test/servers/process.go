@@ -33,7 +33,7 @@ func (p *process) start(ctx context.Context, ready func(context.Context) error) 
 	if p.cmd != nil {
 		return fmt.Errorf("start %s: it runs already", p.name)
 	}
-	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
@@ -45,12 +45,13 @@ func (p *process) start(ctx context.Context, ready func(context.Context) error) 
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.cmd = cmd
+	always := context.WithoutCancel(ctx)
 	pid := fmt.Sprintf("%d %d\n", cmd.Process.Pid, p.stop)
 	if err := os.WriteFile(p.pidFile(), []byte(pid), 0o644); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", p.name, err), p.kill(ctx))
+		return errors.Join(fmt.Errorf("start %s: %w", p.name, err), p.kill(always))
 	}
 	if err := p.waitReady(ctx, ready); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w\n%s", p.name, err, p.logTail()), p.kill(ctx))
+		return errors.Join(fmt.Errorf("start %s: %w\n%s", p.name, err, p.logTail()), p.kill(always))
 	}
 	return nil
 }
@@ -67,7 +68,8 @@ func (p *process) waitReady(ctx context.Context, ready func(context.Context) err
 	})
 }
 
-// quit sends a signal that ends the program, and waits until it is gone.
+// quit sends a signal that ends the program, frozen or not, and waits until it is
+// gone.
 func (p *process) quit(ctx context.Context, sig syscall.Signal) error {
 	if p.cmd == nil {
 		return nil
@@ -75,7 +77,7 @@ func (p *process) quit(ctx context.Context, sig syscall.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop %s: %w", p.name, err)
 	}
-	if err := waitEnded(ctx, p.cmd.Process.Pid); err != nil {
+	if err := errors.Join(p.thaw(), waitEnded(ctx, p.cmd.Process.Pid)); err != nil {
 		return fmt.Errorf("stop %s: %w\n%s", p.name, err, p.logTail())
 	}
 	_ = p.cmd.Wait() // it was ended by a signal: that is no news

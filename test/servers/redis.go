@@ -193,10 +193,7 @@ func (n *redisNode) ask(ctx context.Context, command ...string) (string, error) 
 func (r *RedisServer) remove() error {
 	var err error
 	for _, n := range r.nodes {
-		if n.proc.cmd != nil {
-			err = errors.Join(err, n.proc.kill(context.Background()))
-		}
-		err = errors.Join(err, os.RemoveAll(n.proc.dir))
+		err = errors.Join(err, n.proc.kill(context.Background()), os.RemoveAll(n.proc.dir))
 	}
 	return err
 }

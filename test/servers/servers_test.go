@@ -2,6 +2,7 @@ package servers_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,9 +68,35 @@ func TestDatabasesAreApart(t *testing.T) {
 			t.Parallel()
 			conn := connect(t, servers.Database(t))
 			execute(t, conn, "CREATE TABLE likes (id int)")
-			if n := number(t, conn, "SELECT count(*) FROM pg_tables WHERE tablename = 'likes'"); n != 1 {
-				t.Errorf("%d tables, want 1", n)
+		})
+	}
+}
+
+// A database may have been that of an earlier test, of which nothing is left.
+func TestDatabasesAreNew(t *testing.T) {
+	t.Parallel()
+	var used []string
+	parent := t
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			url := servers.Database(t)
+			for _, old := range used {
+				if _, err := pgx.Connect(t.Context(), old); err == nil {
+					t.Error("a database of an earlier test is there under its name")
+				}
 			}
+			used = append(used, url)
+			conn := connect(parent, url) // open after the end of this test
+			const own = "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname !~ '^pg_|^inf'"
+			if n := number(t, conn, own); n != 0 {
+				t.Errorf("it has %d tables", n)
+			}
+			if n := number(t, conn, "SELECT setting::int FROM pg_settings WHERE name = 'work_mem'"); n != 4<<10 {
+				t.Errorf("work_mem is %d kB", n)
+			}
+			execute(t, conn, "CREATE SCHEMA likewise; CREATE TABLE likewise.likes (id int); CREATE TABLE other (id int)")
+			execute(t, conn, "ALTER DATABASE "+conn.Config().Database+" SET work_mem = '5MB'")
+			execute(t, conn, "BEGIN; INSERT INTO other VALUES (1)") // left open
 		})
 	}
 }
