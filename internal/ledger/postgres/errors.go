@@ -27,6 +27,12 @@ func failure(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %w", what, like.ErrUnavailable, err)
 }
 
+// taken reports whether another transaction added the same fact first.
+func taken(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "23505" // unique_violation
+}
+
 // damaged reports whether the database says that its data or its tables are broken,
 // which no retry mends. The classes are those of appendix A of the manual.
 func damaged(err error) bool {

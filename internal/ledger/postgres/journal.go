@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,19 +30,20 @@ type journal struct {
 
 // columns are totals as the database returns them.
 type columns struct {
-	collections, items []string
-	counts, versions   []int64
+	items            []string // collection/id
+	counts, versions []int64
 }
 
 func (c columns) totals() ([]like.Total, error) {
 	n := len(c.items)
-	if len(c.collections) != n || len(c.counts) != n || len(c.versions) != n {
-		return nil, fmt.Errorf("a drain has columns of %d, %d, %d and %d totals", len(c.collections), n, len(c.counts), len(c.versions))
+	if len(c.counts) != n || len(c.versions) != n {
+		return nil, fmt.Errorf("a drain has columns of %d, %d and %d totals", n, len(c.counts), len(c.versions))
 	}
 	totals := make([]like.Total, n)
 	for k := range totals {
+		collection, id, _ := strings.Cut(c.items[k], "/")
 		totals[k] = like.Total{
-			Item: like.Item{Collection: c.collections[k], ID: c.items[k]}, Count: max(c.counts[k], 0), Version: uint64(c.versions[k]),
+			Item: like.Item{Collection: collection, ID: id}, Count: max(c.counts[k], 0), Version: uint64(c.versions[k]),
 		}
 	}
 	return totals, nil
@@ -62,7 +64,7 @@ func (s *shard) follow(ctx context.Context) error {
 	var moved columns
 	seen := map[uint64]struct{}{}
 	_, err = pgx.ForEachRow(rows, []any{
-		&from, &end, &now, &oldest, &tx, &moved.collections, &moved.items, &moved.counts, &moved.versions,
+		&from, &end, &now, &oldest, &tx, &moved.items, &moved.counts, &moved.versions,
 	}, func() error {
 		if tx == 0 {
 			return nil

@@ -90,7 +90,7 @@ func (s *shard) drainOnce(ctx context.Context) (rows int64, totals []like.Total,
 	ctx, cancel := context.WithTimeout(ctx, tendTimeout)
 	defer cancel()
 	var moved columns
-	err = s.write.QueryRow(ctx, drainSQL, drainRows).Scan(&rows, &moved.collections, &moved.items, &moved.counts, &moved.versions)
+	err = s.write.QueryRow(ctx, drainSQL, drainRows).Scan(&rows, &moved.items, &moved.counts, &moved.versions)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil, nil
 	}

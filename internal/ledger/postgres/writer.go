@@ -84,8 +84,13 @@ func (s *shard) applyStep(ctx context.Context, st *step) error {
 // applyOnce runs a transaction again and again until it is known to be committed or
 // the deadline has passed. Each one that is tried again was rolled back before.
 func (s *shard) applyOnce(ctx context.Context, st *step) (*outcome, error) {
+	sql := applyFastSQL
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		o, err := s.transact(ctx, st)
+		o, err := s.transact(ctx, st, sql)
+		if taken(err) && sql == applyFastSQL {
+			sql = applySQL
+			continue
+		}
 		if err == nil || errors.Is(err, errUnknown) || errors.Is(err, errFrozen) || damaged(err) || ctx.Err() != nil {
 			return o, err
 		}
@@ -99,14 +104,14 @@ func (s *shard) applyOnce(ctx context.Context, st *step) (*outcome, error) {
 
 // transact runs one transaction. An error other than errUnknown says that nothing
 // was changed.
-func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
+func (s *shard) transact(ctx context.Context, st *step, sql string) (*outcome, error) {
 	conn, err := s.write.Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.execute(ctx, conn, st)
+	o, err := s.execute(ctx, conn, st, sql)
 	if err != nil {
-		discard(ctx, conn)
+		abandon(ctx, conn)
 		return nil, err
 	}
 	tag, err := conn.Exec(ctx, "COMMIT")
@@ -124,6 +129,15 @@ func (s *shard) transact(ctx context.Context, st *step) (*outcome, error) {
 	return o, s.resolve(ctx, o.tx, err)
 }
 
+// abandon rolls back what is open on a connection, or closes it.
+func abandon(ctx context.Context, conn *pgxpool.Conn) {
+	if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+		discard(ctx, conn)
+		return
+	}
+	conn.Release()
+}
+
 // discard closes a connection, which rolls back what is open on it.
 func discard(ctx context.Context, conn *pgxpool.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -132,7 +146,7 @@ func discard(ctx context.Context, conn *pgxpool.Conn) {
 }
 
 // execute sends everything of the transaction but its COMMIT in one round trip.
-func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step) (o *outcome, err error) {
+func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step, sql string) (o *outcome, err error) {
 	var now *int64
 	if s.cfg.Now != nil {
 		at := s.cfg.Now().UnixMicro()
@@ -141,7 +155,7 @@ func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step) (o *o
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(beginSQL, int64(freezeLock))
-	b.Queue(applySQL, st.args(like.Stamp(s.newest.Load()), now)...)
+	b.Queue(sql, st.args(like.Stamp(s.newest.Load()), now)...)
 	results := conn.SendBatch(ctx, b)
 	defer func() { err = errors.Join(err, results.Close()) }()
 	if _, err := results.Exec(); err != nil {

@@ -25,14 +25,14 @@ CREATE TABLE likewise.totals (
 ) WITH (fillfactor = 70);
 
 -- What totals have still to move by: one row for each transaction that changed
--- facts, with its summed deltas. last is the largest stamp that it may have used.
+-- facts, with its summed deltas. Items are collection/id, which no collection makes
+-- ambiguous. last is the largest stamp that the transaction may have used.
 CREATE TABLE likewise.outbox (
-    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tx          xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    last        bigint NOT NULL,
-    collections text[] NOT NULL,
-    items       text[] NOT NULL,
-    deltas      bigint[] NOT NULL
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tx     xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    last   bigint NOT NULL,
+    items  text[] COLLATE "C" NOT NULL,
+    deltas integer[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 -- The row of a transaction is found by the 32 bits that a fact's xmin has.
 CREATE INDEX outbox_tx ON likewise.outbox USING hash ((tx::xid));
@@ -52,13 +52,12 @@ CREATE INDEX unliked_pair ON likewise.unliked (user_id, collection, item_id);
 -- The totals that each drain moved, as they were after it: what nodes follow. Old
 -- rows are deleted, but never the one with the largest stamp.
 CREATE TABLE likewise.drains (
-    tx          xid8 NOT NULL DEFAULT pg_current_xact_id(),
-    at          timestamptz NOT NULL DEFAULT clock_timestamp(),
-    last        bigint NOT NULL,
-    collections text[] NOT NULL,
-    items       text[] NOT NULL,
-    counts      bigint[] NOT NULL,
-    versions    bigint[] NOT NULL
+    tx       xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last     bigint NOT NULL,
+    items    text[] COLLATE "C" NOT NULL,
+    counts   bigint[] NOT NULL,
+    versions bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX drains_tx ON likewise.drains (tx);
 CREATE INDEX drains_last ON likewise.drains (last);

@@ -25,7 +25,6 @@ WITH clock AS MATERIALIZED (
         OFFSET 0 -- one look-up for each pair, whatever the planner guesses
     ) l ON true
 ), added AS (
-    -- Another transaction may add the same fact after the snapshot: DO NOTHING.
     INSERT INTO likewise.likes (user_id, collection, item_id, since)
     SELECT user_id, collection, item_id, since FROM pair WHERE likes AND liked_since IS NULL ORDER BY ord
     ON CONFLICT DO NOTHING
@@ -39,7 +38,7 @@ WITH clock AS MATERIALIZED (
     INSERT INTO likewise.unliked (user_id, collection, item_id, liked_in, unliked_in)
     SELECT user_id, collection, item_id, liked_in, pg_current_xact_id()::xid FROM removed
 ), deltas AS (
-    SELECT collection, item_id, sum(delta)::bigint AS delta
+    SELECT collection || '/' || item_id AS item, sum(delta)::int AS delta
     FROM (
         SELECT collection, item_id, 1 AS delta FROM added
         UNION ALL
@@ -47,8 +46,8 @@ WITH clock AS MATERIALIZED (
     ) changes
     GROUP BY collection, item_id
 ), sent AS (
-    INSERT INTO likewise.outbox (last, collections, items, deltas)
-    SELECT (SELECT base FROM clock) + $7::bigint, array_agg(collection), array_agg(item_id), array_agg(delta)
+    INSERT INTO likewise.outbox (last, items, deltas)
+    SELECT (SELECT base FROM clock) + $7::bigint, array_agg(item), array_agg(delta)
     FROM deltas
     HAVING count(*) > 0
 )

@@ -12,13 +12,13 @@ WITH facts AS (
     SELECT collection, item_id FROM facts UNION SELECT collection, item_id FROM totals
     ORDER BY collection, item_id LIMIT $3
 ), pending AS (
-    SELECT u.collection, u.item_id, sum(u.delta)::bigint AS n
-    FROM likewise.outbox o, unnest(o.collections, o.items, o.deltas) AS u (collection, item_id, delta)
-    GROUP BY u.collection, u.item_id
+    SELECT u.item, sum(u.delta)::bigint AS n
+    FROM likewise.outbox o, unnest(o.items, o.deltas) AS u (item, delta)
+    GROUP BY u.item
 )
 SELECT page.collection, page.item_id, coalesce(facts.n, 0), coalesce(totals.n, 0) + coalesce(pending.n, 0)
 FROM page
 LEFT JOIN facts USING (collection, item_id)
 LEFT JOIN totals USING (collection, item_id)
-LEFT JOIN pending USING (collection, item_id)
+LEFT JOIN pending ON pending.item = page.collection || '/' || page.item_id
 ORDER BY page.collection, page.item_id

@@ -4,6 +4,6 @@ SELECT (SELECT count(*) FROM likewise.likes WHERE collection = $1 AND item_id = 
     coalesce((SELECT count FROM likewise.totals WHERE collection = $1 AND item_id = $2), 0)
     + coalesce((
         SELECT sum(u.delta)
-        FROM likewise.outbox o, unnest(o.collections, o.items, o.deltas) AS u (collection, item_id, delta)
-        WHERE u.collection = $1 AND u.item_id = $2
+        FROM likewise.outbox o, unnest(o.items, o.deltas) AS u (item, delta)
+        WHERE u.item = $1 || '/' || $2
     ), 0)::bigint

@@ -5,6 +5,6 @@
 SELECT pg_snapshot_xmin(snapshot)::text::bigint, pg_snapshot_xmax(snapshot)::text::bigint,
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     coalesce((SELECT min(last) FROM likewise.outbox), 0),
-    coalesce(d.tx::text::bigint, 0), d.collections, d.items, d.counts, d.versions
+    coalesce(d.tx::text::bigint, 0), d.items, d.counts, d.versions
 FROM pg_current_snapshot() AS snapshot
 LEFT JOIN likewise.drains d ON d.tx >= $1::text::xid8

@@ -4,5 +4,5 @@ WITH moved AS (
     ON CONFLICT (collection, item_id) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
     RETURNING collection, item_id, count, version
 )
-INSERT INTO likewise.drains (last, collections, items, counts, versions)
-SELECT 0, ARRAY[collection], ARRAY[item_id], ARRAY[count], ARRAY[version] FROM moved
+INSERT INTO likewise.drains (last, items, counts, versions)
+SELECT 0, ARRAY[collection || '/' || item_id], ARRAY[count], ARRAY[version] FROM moved
