@@ -13,10 +13,23 @@ import (
 	"likewise/test/servers"
 )
 
+// upDir returns the name of a directory for servers that end with this process,
+// which those of Up else do not.
+func upDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "it")
+	leash, err := servers.Watch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leash.Close() })
+	return dir
+}
+
 func TestUpAndDown(t *testing.T) {
 	t.Parallel()
 	servers.Redis(t) // skips where there is none
-	dir := filepath.Join(t.TempDir(), "it")
+	dir := upDir(t)
 	env, err := servers.Up(t.Context(), dir, "redis")
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +58,7 @@ func TestUpAndDown(t *testing.T) {
 func TestUpFailsWhole(t *testing.T) {
 	t.Parallel()
 	servers.Redis(t)
-	dir := filepath.Join(t.TempDir(), "it")
+	dir := upDir(t)
 	env, err := servers.Up(t.Context(), dir, "redis", "mysql")
 	if err == nil || env != nil || !slices.ContainsFunc(servers.Kinds, func(k string) bool { return strings.Contains(err.Error(), k) }) {
 		t.Errorf("settings %q, error %v", env, err)

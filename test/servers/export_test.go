@@ -1,0 +1,4 @@
+package servers
+
+// Watch guards what tests start with Up.
+var Watch = watch
