@@ -32,8 +32,8 @@ type step struct {
 	runs   []*run
 	ops    []*command // of each run
 	covers []int      // commands of each run that its operation covers
-	items  []like.Item
-	places int64 // in the order of acceptance
+	items  []string   // distinct, in order
+	places int64      // in the order of acceptance
 }
 
 func newStep(runs []*run, places int) *step {
@@ -41,9 +41,9 @@ func newStep(runs []*run, places int) *step {
 	for _, r := range runs {
 		op, covers := r.next()
 		s.ops, s.covers = append(s.ops, op), append(s.covers, covers)
-		s.items = append(s.items, op.Item)
+		s.items = append(s.items, op.key)
 	}
-	slices.SortFunc(s.items, compareItems)
+	slices.Sort(s.items)
 	s.items = slices.Compact(s.items)
 	return s
 }
@@ -51,30 +51,21 @@ func newStep(runs []*run, places int) *step {
 // args are the arguments of apply.sql.
 func (s *step) args(floor like.Stamp, now *int64) []any {
 	n := len(s.ops)
-	users, collections, items := make([]string, n), make([]string, n), make([]string, n)
+	users, items := make([]string, n), make([]string, n)
 	likes, times, places := make([]bool, n), make([]int64, n), make([]int64, n)
 	for k, op := range s.ops {
-		users[k], collections[k], items[k] = string(op.User), op.Item.Collection, op.Item.ID
+		users[k], items[k] = string(op.User), op.key
 		likes[k], times[k], places[k] = op.Op == like.OpLike, int64(op.At), int64(op.place)
 	}
-	names, ids := itemColumns(s.items)
-	return []any{users, collections, items, likes, times, places, s.places, int64(floor), now, names, ids}
-}
-
-func itemColumns(items []like.Item) (collections, ids []string) {
-	collections, ids = make([]string, len(items)), make([]string, len(items))
-	for k, item := range items {
-		collections[k], ids[k] = item.Collection, item.ID
-	}
-	return collections, ids
+	return []any{users, items, likes, times, places, s.places, int64(floor), now, s.items}
 }
 
 // outcome is what apply.sql answered.
 type outcome struct {
-	base    like.Stamp   // stamps are this plus the place
-	seen    []like.State // of each pair, in the snapshot
-	pending []int64      // by which the totals of the snapshot have still to move for each pair
-	totals  map[like.Item]like.Total
+	base    like.Stamp            // stamps are this plus the place
+	seen    []like.State          // of each pair, in the snapshot
+	pending []int64               // by which the totals of the snapshot have still to move for each pair
+	totals  map[string]like.Total // by the text of the item
 	added   int64
 	removed int64
 	tx      transaction // zero when nothing changed
@@ -84,7 +75,7 @@ type outcome struct {
 func (s *step) read(rows pgx.Rows) (*outcome, error) {
 	o := &outcome{
 		seen: make([]like.State, len(s.ops)), pending: make([]int64, len(s.ops)),
-		totals: make(map[like.Item]like.Total, len(s.items)),
+		totals: make(map[string]like.Total, len(s.items)),
 	}
 	var kind string
 	var n, a, b int64
@@ -97,8 +88,7 @@ func (s *step) read(rows pgx.Rows) (*outcome, error) {
 			}
 			o.pending[n-1] = b
 		case "total":
-			item := s.items[n-1]
-			o.totals[item] = like.Total{Item: item, Count: a, Version: uint64(b)}
+			o.totals[s.items[n-1]] = like.Total{Count: a, Version: uint64(b)}
 		case "batch":
 			o.added, o.removed, o.base, answered = n, a, like.Stamp(b), true
 		case "xact":
@@ -139,7 +129,7 @@ func (s *step) settle(o *outcome, states []like.State) {
 		if states[k].Liked != o.seen[k].Liked {
 			s.ops[k].call.changes++
 		}
-		r.settle(s.covers[k], acknowledge(states[k], o.seen[k], o.pending[k], o.totals[s.ops[k].Item]))
+		r.settle(s.covers[k], acknowledge(states[k], o.seen[k], o.pending[k], o.totals[s.ops[k].key]))
 	}
 }
 
@@ -190,11 +180,11 @@ var statesSQL string
 
 // readStates reads the facts of some pairs as they are now.
 func (s *shard) readStates(ctx context.Context, ops []*command) ([]like.State, error) {
-	users, collections, items := make([]string, len(ops)), make([]string, len(ops)), make([]string, len(ops))
+	users, items := make([]string, len(ops)), make([]string, len(ops))
 	for k, op := range ops {
-		users[k], collections[k], items[k] = string(op.User), op.Item.Collection, op.Item.ID
+		users[k], items[k] = string(op.User), op.key
 	}
-	rows, err := s.write.Query(ctx, statesSQL, users, collections, items)
+	rows, err := s.write.Query(ctx, statesSQL, users, items)
 	if err != nil {
 		return nil, err
 	}

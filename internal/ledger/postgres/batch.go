@@ -11,7 +11,8 @@ import (
 // command is one command of a batch, with where its acknowledgement goes.
 type command struct {
 	like.Command
-	place int // in the order of acceptance
+	key   string // the text of the item
+	place int    // in the order of acceptance
 	call  *call
 	ack   *ledger.Ack
 }
@@ -50,7 +51,7 @@ func runsOf(calls []*call) []*run {
 	var all []command
 	for _, c := range calls {
 		for k, cmd := range c.cmds {
-			all = append(all, command{Command: cmd, place: len(all), call: c, ack: &c.acks[k]})
+			all = append(all, command{Command: cmd, key: itemText(cmd.Item), place: len(all), call: c, ack: &c.acks[k]})
 		}
 	}
 	slices.SortStableFunc(all, comparePairs)
@@ -70,12 +71,5 @@ func comparePairs(a, b command) int {
 	if order := cmp.Compare(a.User, b.User); order != 0 {
 		return order
 	}
-	return compareItems(a.Item, b.Item)
-}
-
-func compareItems(a, b like.Item) int {
-	if order := cmp.Compare(a.Collection, b.Collection); order != 0 {
-		return order
-	}
-	return cmp.Compare(a.ID, b.ID)
+	return cmp.Compare(a.key, b.key)
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +29,7 @@ type journal struct {
 
 // columns are totals as the database returns them.
 type columns struct {
-	items            []string // collection/id
+	items            []string
 	counts, versions []int64
 }
 
@@ -41,10 +40,7 @@ func (c columns) totals() ([]like.Total, error) {
 	}
 	totals := make([]like.Total, n)
 	for k := range totals {
-		collection, id, _ := strings.Cut(c.items[k], "/")
-		totals[k] = like.Total{
-			Item: like.Item{Collection: collection, ID: id}, Count: max(c.counts[k], 0), Version: uint64(c.versions[k]),
-		}
+		totals[k] = like.Total{Item: itemOf(c.items[k]), Count: max(c.counts[k], 0), Version: uint64(c.versions[k])}
 	}
 	return totals, nil
 }

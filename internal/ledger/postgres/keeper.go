@@ -42,7 +42,7 @@ func (l *Ledger) Audit(ctx context.Context, item like.Item, repair bool) (ledger
 
 func (s *shard) audit(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
 	a := ledger.Audit{Item: item}
-	err := s.read.QueryRow(ctx, auditItemSQL, item.Collection, item.ID).Scan(&a.Facts, &a.Total)
+	err := s.read.QueryRow(ctx, auditItemSQL, itemText(item)).Scan(&a.Facts, &a.Total)
 	if err != nil || !repair || !a.Drift() {
 		return a, err
 	}
@@ -57,11 +57,11 @@ func (s *shard) audit(ctx context.Context, item like.Item, repair bool) (ledger.
 		if err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, auditItemSQL, item.Collection, item.ID).Scan(&a.Facts, &a.Total); err != nil || !a.Drift() {
+		if err := tx.QueryRow(ctx, auditItemSQL, itemText(item)).Scan(&a.Facts, &a.Total); err != nil || !a.Drift() {
 			return err
 		}
 		a.Repaired = true
-		_, err = tx.Exec(ctx, repairSQL, item.Collection, item.ID, a.Facts-a.Total)
+		_, err = tx.Exec(ctx, repairSQL, itemText(item), a.Facts-a.Total)
 		return err
 	})
 	return a, err
@@ -71,7 +71,7 @@ func (s *shard) audit(ctx context.Context, item like.Item, repair bool) (ledger.
 func (l *Ledger) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Audit, error] {
 	return func(yield func(ledger.Audit, error) bool) {
 		for _, s := range l.shards {
-			for position := (like.Item{}); ; {
+			for position := ""; ; {
 				audits, err := l.auditPage(ctx, s, position)
 				if err != nil {
 					yield(ledger.Audit{}, err)
@@ -88,24 +88,25 @@ func (l *Ledger) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Aud
 				if len(audits) < auditPage {
 					break
 				}
-				position = audits[len(audits)-1].Item
+				position = itemText(audits[len(audits)-1].Item)
 			}
 		}
 	}
 }
 
-func (l *Ledger) auditPage(ctx context.Context, s *shard, after like.Item) ([]ledger.Audit, error) {
+func (l *Ledger) auditPage(ctx context.Context, s *shard, after string) ([]ledger.Audit, error) {
 	if err := l.check(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := s.read.Query(ctx, auditSQL, after.Collection, after.ID, auditPage)
+	rows, err := s.read.Query(ctx, auditSQL, after, auditPage)
 	if err != nil {
 		return nil, l.failure(ctx, "audit", err)
 	}
 	var audits []ledger.Audit
-	var a ledger.Audit
-	_, err = pgx.ForEachRow(rows, []any{&a.Item.Collection, &a.Item.ID, &a.Facts, &a.Total}, func() error {
-		audits = append(audits, a)
+	var item string
+	var facts, total int64
+	_, err = pgx.ForEachRow(rows, []any{&item, &facts, &total}, func() error {
+		audits = append(audits, ledger.Audit{Item: itemOf(item), Facts: facts, Total: total})
 		return nil
 	})
 	return audits, l.failure(ctx, "audit", err)
@@ -144,19 +145,18 @@ func (l *Ledger) unlikeAll(ctx context.Context, next func() (ledger.Page, error)
 	}
 }
 
-const exportSQL = `SELECT collection, item_id, user_id, since FROM likewise.likes
-	WHERE (user_id, collection, item_id) > ($1, $2, $3)
-	ORDER BY user_id, collection, item_id LIMIT $4`
+const exportSQL = `SELECT item, user_id, since FROM likewise.likes
+	WHERE (user_id, item) > ($1, $2) ORDER BY user_id, item LIMIT $3`
 
 // Export implements [ledger.Keeper], shard by shard in the order of the users' names.
 func (l *Ledger) Export(ctx context.Context) iter.Seq2[like.Fact, error] {
 	return func(yield func(like.Fact, error) bool) {
 		for _, s := range l.shards {
-			for last := (like.Fact{}); ; {
+			for user, item := "", ""; ; {
 				err := l.check(ctx)
 				var facts []like.Fact
 				if err == nil {
-					facts, err = collectFacts(ctx, s.read, exportSQL, string(last.User), last.Item.Collection, last.Item.ID, ledger.MaxPage)
+					facts, err = collectFacts(ctx, s.read, exportSQL, user, item, ledger.MaxPage)
 					err = l.failure(ctx, "export", err)
 				}
 				if err != nil {
@@ -171,7 +171,8 @@ func (l *Ledger) Export(ctx context.Context) iter.Seq2[like.Fact, error] {
 				if len(facts) < ledger.MaxPage {
 					break
 				}
-				last = facts[len(facts)-1]
+				last := facts[len(facts)-1]
+				user, item = string(last.User), itemText(last.Item)
 			}
 		}
 	}

@@ -2,67 +2,122 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
-
 	"likewise/internal/ledger"
 	"likewise/internal/ledger/conformance"
-	"likewise/test/servers"
+	"likewise/internal/like"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// testConfig drains often, so that tests need not wait.
-func testConfig(urls ...string) Config {
-	cfg := DefaultConfig()
-	cfg.URLs = urls
-	cfg.QueueAge = time.Minute // a loaded machine is not an overloaded ledger
-	cfg.BatchWait = 100 * time.Microsecond
-	cfg.DrainInterval = 10 * time.Millisecond
-	return cfg
+// nodes is a ledger of several nodes over the same databases. Each command goes to
+// the next node, and what is read comes from one that the last command did not go to.
+type nodes struct {
+	all  []*Ledger
+	turn atomic.Int64
 }
 
-func openTest(tb testing.TB, cfg Config) *Ledger {
+func (n *nodes) writer() *Ledger { return n.all[int(n.turn.Add(1))%len(n.all)] }
+func (n *nodes) reader() *Ledger { return n.all[int(n.turn.Load()+1)%len(n.all)] }
+
+func (n *nodes) Apply(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
+	return n.writer().Apply(ctx, cmd)
+}
+
+func (n *nodes) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
+	return n.writer().ApplyMany(ctx, cmds)
+}
+
+func (n *nodes) Liked(ctx context.Context, user like.User, items []like.Item) ([]like.State, error) {
+	return n.reader().Liked(ctx, user, items)
+}
+
+func (n *nodes) Totals(ctx context.Context, items []like.Item) ([]like.Total, error) {
+	return n.reader().Totals(ctx, items)
+}
+
+func (n *nodes) Likers(ctx context.Context, item like.Item, after like.Fact, size int) (ledger.Page, error) {
+	return n.reader().Likers(ctx, item, after, size)
+}
+
+func (n *nodes) LikedBy(ctx context.Context, user like.User, after like.Fact, size int) (ledger.Page, error) {
+	return n.reader().LikedBy(ctx, user, after, size)
+}
+
+func (n *nodes) LikersAmong(ctx context.Context, item like.Item, users []like.User) ([]like.User, error) {
+	return n.reader().LikersAmong(ctx, item, users)
+}
+
+func (n *nodes) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
+	return n.reader().Feed(ctx)
+}
+
+func (n *nodes) Audit(ctx context.Context, item like.Item, repair bool) (ledger.Audit, error) {
+	return n.reader().Audit(ctx, item, repair)
+}
+
+func (n *nodes) AuditAll(ctx context.Context, repair bool) iter.Seq2[ledger.Audit, error] {
+	return n.reader().AuditAll(ctx, repair)
+}
+
+func (n *nodes) EraseUser(ctx context.Context, user like.User) (int64, error) {
+	return n.writer().EraseUser(ctx, user)
+}
+
+func (n *nodes) RemoveItem(ctx context.Context, item like.Item) (int64, error) {
+	return n.writer().RemoveItem(ctx, item)
+}
+
+func (n *nodes) Export(ctx context.Context) iter.Seq2[like.Fact, error] {
+	return n.reader().Export(ctx)
+}
+
+func (n *nodes) Backup(ctx context.Context, dir string) error { return n.reader().Backup(ctx, dir) }
+
+func (n *nodes) Freeze(ctx context.Context, while func(context.Context) error) error {
+	return n.writer().Freeze(ctx, while)
+}
+
+func (n *nodes) Ready(ctx context.Context) error {
+	return n.each(func(l *Ledger) error { return l.Ready(ctx) })
+}
+func (n *nodes) Close() error { return n.each((*Ledger).Close) }
+
+func (n *nodes) each(do func(*Ledger) error) error {
+	var errs []error
+	for _, l := range n.all {
+		errs = append(errs, do(l))
+	}
+	return errors.Join(errs...)
+}
+
+func openNodes(tb testing.TB, cfg Config, count int) *nodes {
 	tb.Helper()
-	l, err := Open(tb.Context(), cfg)
-	if err != nil {
-		tb.Fatalf("Open: %v", err)
+	n := &nodes{}
+	for range count {
+		n.all = append(n.all, openTest(tb, cfg))
 	}
-	tb.Cleanup(func() { l.Close() })
-	return l
+	return n
 }
 
-// crash ends a ledger as the end of its process does: all at once, with calls and
-// transactions under way.
-func crash(l *Ledger) {
-	l.closed.Store(true)
-	l.broadcast.Close()
-	for _, s := range l.shards {
-		s.stop()
-	}
-	l.Close()
-}
-
-// harness opens ledgers of several databases.
-func harness(name string, shards int) conformance.Harness {
+// harnessOf opens ledgers of count nodes with the settings that config returns.
+func harnessOf(name string, count int, config func(tb testing.TB) Config) conformance.Harness {
 	return conformance.Harness{
 		Name: name,
 		Open: func(tb testing.TB, now func() time.Time) ledger.Ledger {
-			var urls []string
-			for range shards {
-				urls = append(urls, servers.Database(tb))
-			}
-			cfg := testConfig(urls...)
+			cfg := config(tb)
 			cfg.Now = now
-			return openTest(tb, cfg)
+			return openNodes(tb, cfg, count)
 		},
 		Reopen: func(tb testing.TB, l ledger.Ledger) ledger.Ledger {
-			old := l.(*Ledger)
-			crash(old)
-			return openTest(tb, old.cfg)
+			old := l.(*nodes)
+			for _, l := range old.all {
+				crash(l)
+			}
+			return openNodes(tb, old.all[0].cfg, count)
 		},
 		Injure:  injure,
 		Settle:  20 * time.Millisecond,
@@ -75,29 +130,40 @@ func injure(tb testing.TB, l ledger.Ledger, in conformance.Injury) bool {
 	if in.Skew == 0 {
 		return false
 	}
-	s := l.(*Ledger).shard(in.Fact.Item)
-	execute(tb, s.cfg.URLs[0], s, `INSERT INTO likewise.totals AS t VALUES ($1, $2, $3, 0)
-		ON CONFLICT (collection, item_id) DO UPDATE SET count = t.count + excluded.count`, in.Fact.Item.Collection, in.Fact.Item.ID, in.Skew)
+	item := in.Fact.Item
+	execute(tb, l.(*nodes).all[0].shard(item), `INSERT INTO likewise.totals AS t VALUES ($1, $2, 0)
+		ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count`, item.Collection, item.ID, in.Skew)
 	return true
 }
 
-func execute(tb testing.TB, _ string, s *shard, sql string, args ...any) {
-	tb.Helper()
-	if _, err := s.write.Exec(context.Background(), sql, args...); err != nil {
-		tb.Fatalf("%s: %v", sql, err)
+// shared returns settings for ledgers of some databases, one ledger after the other.
+func shared(owner testing.TB, shards int) func(testing.TB) Config {
+	d := &databases{owner: owner}
+	return func(tb testing.TB) Config {
+		var urls []string
+		for range shards {
+			urls = append(urls, d.take(tb))
+		}
+		return hasty(urls...)
 	}
 }
 
-func connect(tb testing.TB, url string) *pgx.Conn {
-	tb.Helper()
-	conn, err := pgx.Connect(context.Background(), url)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { conn.Close(context.Background()) })
-	return conn
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, harnessOf("postgres", 1, shared(t, 1)))
 }
 
-func TestConformance(t *testing.T) { conformance.Run(t, harness("postgres", 1)) }
+func TestConformanceOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, harnessOf("postgres, two nodes", 2, shared(t, 1)))
+}
 
-func TestModel(t *testing.T) { conformance.Model(t, harness("postgres", 1), 0) }
+func TestModel(t *testing.T) {
+	t.Parallel()
+	conformance.Model(t, harnessOf("", 1, shared(t, 1)), 0)
+}
+
+func TestModelOfTwoNodes(t *testing.T) {
+	t.Parallel()
+	conformance.Model(t, harnessOf("", 2, shared(t, 1)), 0)
+}

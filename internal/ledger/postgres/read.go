@@ -21,15 +21,16 @@ var likedSQL string
 //go:embed sql/totals.sql
 var totalsSQL string
 
+//go:embed sql/among.sql
+var amongSQL string
+
 const (
-	likersSQL = `SELECT collection, item_id, user_id, since FROM likewise.likes
-		WHERE collection = $1 AND item_id = $2 AND (since, user_id) < ($3, $4)
-		ORDER BY since DESC, user_id DESC LIMIT $5`
-	likedBySQL = `SELECT collection, item_id, user_id, since FROM likewise.likes
-		WHERE user_id = $1 AND (since, collection, item_id) < ($2, $3, $4)
-		ORDER BY since DESC, collection DESC, item_id DESC LIMIT $5`
-	amongSQL = `SELECT user_id FROM likewise.likes
-		WHERE user_id = ANY($3) AND collection = $1 AND item_id = $2`
+	likersSQL = `SELECT item, user_id, since FROM likewise.likes
+		WHERE item = $1 AND (since, user_id) < ($2, $3) AND since >= 0
+		ORDER BY since DESC, user_id DESC LIMIT $4`
+	likedBySQL = `SELECT item, user_id, since FROM likewise.likes
+		WHERE user_id = $1 AND (since, item) < ($2, $3) AND since >= 0
+		ORDER BY since DESC, item DESC LIMIT $4`
 )
 
 // Liked implements [ledger.Reader].
@@ -45,9 +46,8 @@ func (l *Ledger) Liked(ctx context.Context, user like.User, items []like.Item) (
 	}
 	states := make([]like.State, len(items))
 	err := l.spread(items, func(s *shard, part []like.Item, places []int) error {
-		collections, ids := itemColumns(part)
 		return s.fresh(ctx, func(pool *pgxpool.Pool) error {
-			rows, err := pool.Query(ctx, likedSQL, string(user), collections, ids)
+			rows, err := pool.Query(ctx, likedSQL, string(user), itemTexts(part))
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,7 @@ func (l *Ledger) Totals(ctx context.Context, items []like.Item) ([]like.Total, e
 		totals[k].Item = item
 	}
 	err := l.spread(items, func(s *shard, part []like.Item, places []int) error {
-		collections, ids := itemColumns(part)
-		rows, err := s.read.Query(ctx, totalsSQL, collections, ids)
+		rows, err := s.read.Query(ctx, totalsSQL, itemTexts(part))
 		if err != nil {
 			return err
 		}
@@ -139,7 +138,7 @@ func (l *Ledger) Likers(ctx context.Context, item like.Item, after like.Fact, n 
 	}
 	var facts []like.Fact
 	err := l.shard(item).fresh(ctx, func(pool *pgxpool.Pool) (err error) {
-		facts, err = collectFacts(ctx, pool, likersSQL, item.Collection, item.ID, since, user, n+1)
+		facts, err = collectFacts(ctx, pool, likersSQL, itemText(item), since, user, n+1)
 		return err
 	})
 	return pageOf(facts, n), l.failure(ctx, "likers", err)
@@ -157,7 +156,7 @@ func (l *Ledger) LikedBy(ctx context.Context, user like.User, after like.Fact, n
 	if err := ledger.CheckPage(n); err != nil {
 		return ledger.Page{}, err
 	}
-	since, item := int64(after.Since), after.Item
+	since, item := int64(after.Since), itemText(after.Item)
 	if after == (like.Fact{}) {
 		since = math.MaxInt64
 	}
@@ -165,13 +164,13 @@ func (l *Ledger) LikedBy(ctx context.Context, user like.User, after like.Fact, n
 	errs := make([]error, len(l.shards))
 	l.each(func(s *shard) {
 		errs[s.number] = s.fresh(ctx, func(pool *pgxpool.Pool) (err error) {
-			parts[s.number], err = collectFacts(ctx, pool, likedBySQL, string(user), since, item.Collection, item.ID, n+1)
+			parts[s.number], err = collectFacts(ctx, pool, likedBySQL, string(user), since, item, n+1)
 			return err
 		})
 	})
 	facts := slices.Concat(parts...)
 	slices.SortFunc(facts, func(a, b like.Fact) int {
-		return cmp.Or(cmp.Compare(b.Since, a.Since), compareItems(b.Item, a.Item))
+		return cmp.Or(cmp.Compare(b.Since, a.Since), cmp.Compare(itemText(b.Item), itemText(a.Item)))
 	})
 	return pageOf(facts, n), l.failure(ctx, "liked by", cmp.Or(errs...))
 }
@@ -190,9 +189,10 @@ func collectFacts(ctx context.Context, pool *pgxpool.Pool, sql string, args ...a
 		return nil, err
 	}
 	var facts []like.Fact
-	var f like.Fact
-	_, err = pgx.ForEachRow(rows, []any{&f.Item.Collection, &f.Item.ID, (*string)(&f.User), (*int64)(&f.Since)}, func() error {
-		facts = append(facts, f)
+	var item, user string
+	var since int64
+	_, err = pgx.ForEachRow(rows, []any{&item, &user, &since}, func() error {
+		facts = append(facts, like.Fact{Item: itemOf(item), User: like.User(user), Since: like.Stamp(since)})
 		return nil
 	})
 	return whole(facts, err)
@@ -209,32 +209,22 @@ func (l *Ledger) LikersAmong(ctx context.Context, item like.Item, users []like.U
 	if err := ledger.CheckUsers(users); err != nil {
 		return nil, err
 	}
-	names := make([]string, len(users))
-	for k, user := range users {
-		names[k] = string(user)
+	var names []string
+	asked := make(map[like.User]bool, len(users))
+	for _, user := range users {
+		if !asked[user] {
+			asked[user] = true
+			names = append(names, string(user))
+		}
 	}
-	found := map[string]bool{}
+	var likers []like.User
 	err := l.shard(item).fresh(ctx, func(pool *pgxpool.Pool) error {
-		rows, err := pool.Query(ctx, amongSQL, item.Collection, item.ID, names)
+		rows, err := pool.Query(ctx, amongSQL, itemText(item), names)
 		if err != nil {
 			return err
 		}
-		var user string
-		_, err = pgx.ForEachRow(rows, []any{&user}, func() error {
-			found[user] = true
-			return nil
-		})
+		likers, err = pgx.CollectRows(rows, pgx.RowTo[like.User])
 		return err
 	})
-	if err != nil {
-		return nil, l.failure(ctx, "likers among", err)
-	}
-	var likers []like.User
-	for _, user := range users {
-		if found[string(user)] {
-			likers = append(likers, user)
-			delete(found, string(user))
-		}
-	}
-	return likers, nil
+	return whole(likers, l.failure(ctx, "likers among", err))
 }

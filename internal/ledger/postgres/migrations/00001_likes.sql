@@ -1,32 +1,31 @@
 -- +goose Up
 
--- The facts. One row is "user likes item since", in microseconds since 1970 UTC.
+-- The facts. One row is "user likes item since", in microseconds since 1970 UTC; an
+-- item is collection/id, as in posts/42, and no collection has a slash.
 -- COLLATE "C" compares bytes: names that differ in one byte are different, and
--- lists have one order everywhere. The primary key answers what one user likes of
--- a page of items, the two indexes are the two lists.
+-- lists have one order everywhere. The primary key answers whether a user likes an
+-- item, the two indexes are the two lists. They hold every row, but only a query that
+-- says "since >= 0" can use them: before the tables are analyzed for the first time
+-- the planner would else look for one pair among all likes of a popular item.
 CREATE TABLE likewise.likes (
-    user_id    text COLLATE "C" NOT NULL,
-    collection text COLLATE "C" NOT NULL,
-    item_id    text COLLATE "C" NOT NULL,
-    since      bigint NOT NULL,
-    PRIMARY KEY (user_id, collection, item_id)
+    user_id text COLLATE "C" NOT NULL,
+    item    text COLLATE "C" NOT NULL,
+    since   bigint NOT NULL CHECK (since >= 0),
+    PRIMARY KEY (user_id, item)
 );
-CREATE INDEX likers ON likewise.likes (collection, item_id, since, user_id);
-CREATE INDEX liked_by ON likewise.likes (user_id, since, collection, item_id);
+CREATE INDEX likers ON likewise.likes (item, since, user_id) WHERE since >= 0;
+CREATE INDEX liked_by ON likewise.likes (user_id, since, item) WHERE since >= 0;
 
 -- The totals, moved by drains only. The count may be below 0 for a moment, when
 -- the removal of a like is drained before the like.
 CREATE TABLE likewise.totals (
-    collection text COLLATE "C" NOT NULL,
-    item_id    text COLLATE "C" NOT NULL,
-    count      bigint NOT NULL,
-    version    bigint NOT NULL,
-    PRIMARY KEY (collection, item_id)
+    item    text COLLATE "C" PRIMARY KEY,
+    count   bigint NOT NULL,
+    version bigint NOT NULL
 ) WITH (fillfactor = 70);
 
 -- What totals have still to move by: one row for each transaction that changed
--- facts, with its summed deltas. Items are collection/id, which no collection makes
--- ambiguous. last is the largest stamp that the transaction may have used.
+-- facts, with its summed deltas. last is the largest stamp that it may have used.
 CREATE TABLE likewise.outbox (
     id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tx     xid8 NOT NULL DEFAULT pg_current_xact_id(),
@@ -42,12 +41,11 @@ CREATE INDEX outbox_last ON likewise.outbox (last);
 -- about a pair that has no row any more. Swept behind the drains.
 CREATE TABLE likewise.unliked (
     user_id    text COLLATE "C" NOT NULL,
-    collection text COLLATE "C" NOT NULL,
-    item_id    text COLLATE "C" NOT NULL,
+    item       text COLLATE "C" NOT NULL,
     liked_in   xid NOT NULL,
     unliked_in xid NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX unliked_pair ON likewise.unliked (user_id, collection, item_id);
+CREATE INDEX unliked_pair ON likewise.unliked (user_id, item);
 
 -- The totals that each drain moved, as they were after it: what nodes follow. Old
 -- rows are deleted, but never the one with the largest stamp.

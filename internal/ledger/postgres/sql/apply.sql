@@ -3,51 +3,46 @@
 -- parts of the statement see one snapshot, taken after every command of the batch
 -- was accepted.
 --
--- $1 users, $2 collections, $3 items, $4 whether to like, $5 original times (0 =
--- none), $6 places in the order of acceptance, $7 the number of places, $8 a stamp
--- that the caller has seen, $9 its wall clock or null for the database's, $10 and
--- $11 the distinct items, in order
+-- $1 users, $2 items, $3 whether to like, $4 original times (0 = none), $5 places in
+-- the order of acceptance, $6 the number of places, $7 a stamp that the caller has
+-- seen, $8 its wall clock or null for the database's, $9 the distinct items, in order
 WITH clock AS MATERIALIZED (
     -- The largest stamp of the commands acknowledged before is in the outbox, or was
     -- drained from it.
     SELECT greatest(
-        coalesce($9::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
-        1 + greatest($8::bigint, (SELECT max(last) FROM likewise.outbox), (SELECT max(last) FROM likewise.drains))
+        coalesce($8::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+        1 + greatest($7::bigint, (SELECT max(last) FROM likewise.outbox), (SELECT max(last) FROM likewise.drains))
     ) AS base
 ), pair AS MATERIALIZED (
     SELECT u.*, l.since AS liked_since, l.xmin AS liked_in,
         CASE WHEN u.at <> 0 THEN u.at ELSE clock.base + u.place END AS since
-    FROM clock, unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::bigint[], $6::bigint[])
-        WITH ORDINALITY AS u (user_id, collection, item_id, likes, at, place, ord)
+    FROM clock, unnest($1::text[], $2::text[], $3::boolean[], $4::bigint[], $5::bigint[])
+        WITH ORDINALITY AS u (user_id, item, likes, at, place, ord)
     LEFT JOIN LATERAL (
         SELECT l.since, l.xmin FROM likewise.likes l
-        WHERE l.user_id = u.user_id AND l.collection = u.collection AND l.item_id = u.item_id
+        WHERE l.user_id = u.user_id AND l.item = u.item
         OFFSET 0 -- one look-up for each pair, whatever the planner guesses
     ) l ON true
 ), added AS (
-    INSERT INTO likewise.likes (user_id, collection, item_id, since)
-    SELECT user_id, collection, item_id, since FROM pair WHERE likes AND liked_since IS NULL ORDER BY ord
+    INSERT INTO likewise.likes (user_id, item, since)
+    SELECT user_id, item, since FROM pair WHERE likes AND liked_since IS NULL ORDER BY ord
     ON CONFLICT DO NOTHING
-    RETURNING collection, item_id
+    RETURNING item
 ), removed AS (
     DELETE FROM likewise.likes l
     USING (SELECT * FROM pair WHERE NOT likes AND liked_since IS NOT NULL ORDER BY ord) p
-    WHERE l.user_id = p.user_id AND l.collection = p.collection AND l.item_id = p.item_id
-    RETURNING l.user_id, l.collection, l.item_id, l.xmin AS liked_in
+    WHERE l.user_id = p.user_id AND l.item = p.item
+    RETURNING l.user_id, l.item, l.xmin AS liked_in
 ), kept AS (
-    INSERT INTO likewise.unliked (user_id, collection, item_id, liked_in, unliked_in)
-    SELECT user_id, collection, item_id, liked_in, pg_current_xact_id()::xid FROM removed
+    INSERT INTO likewise.unliked (user_id, item, liked_in, unliked_in)
+    SELECT user_id, item, liked_in, pg_current_xact_id()::xid FROM removed
 ), deltas AS (
-    SELECT collection || '/' || item_id AS item, sum(delta)::int AS delta
-    FROM (
-        SELECT collection, item_id, 1 AS delta FROM added
-        UNION ALL
-        SELECT collection, item_id, -1 FROM removed
-    ) changes
-    GROUP BY collection, item_id
+    SELECT item, sum(delta)::int AS delta
+    FROM (SELECT item, 1 AS delta FROM added UNION ALL SELECT item, -1 FROM removed) changes
+    GROUP BY item
 ), sent AS (
     INSERT INTO likewise.outbox (last, items, deltas)
-    SELECT (SELECT base FROM clock) + $7::bigint, array_agg(item), array_agg(delta)
+    SELECT (SELECT base FROM clock) + $6::bigint, array_agg(item), array_agg(delta)
     FROM deltas
     HAVING count(*) > 0
 )
@@ -59,17 +54,13 @@ SELECT 'pair' AS kind, ord, coalesce(liked_since, -1) AS a,
             CASE WHEN EXISTS (SELECT FROM likewise.outbox o WHERE o.tx::xid = g.liked_in) THEN 1 ELSE 0 END
             - CASE WHEN EXISTS (SELECT FROM likewise.outbox o WHERE o.tx::xid = g.unliked_in) THEN 1 ELSE 0 END), 0)
         FROM likewise.unliked g
-        WHERE g.user_id = pair.user_id AND g.collection = pair.collection AND g.item_id = pair.item_id) AS b
+        WHERE g.user_id = pair.user_id AND g.item = pair.item) AS b
 FROM pair
 WHERE liked_since IS NOT NULL OR EXISTS (SELECT FROM likewise.unliked)
 UNION ALL
 SELECT 'total', u.ord, t.count, t.version
-FROM unnest($10::text[], $11::text[]) WITH ORDINALITY AS u (collection, item_id, ord),
-    LATERAL (
-        SELECT t.count, t.version FROM likewise.totals t
-        WHERE t.collection = u.collection AND t.item_id = u.item_id
-        OFFSET 0
-    ) t
+FROM unnest($9::text[]) WITH ORDINALITY AS u (item, ord),
+    LATERAL (SELECT t.count, t.version FROM likewise.totals t WHERE t.item = u.item OFFSET 0) t
 UNION ALL
 SELECT 'batch', (SELECT count(*) FROM added), (SELECT count(*) FROM removed), base FROM clock
 UNION ALL

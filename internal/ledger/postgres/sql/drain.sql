@@ -7,20 +7,17 @@ WITH taken AS (
     WHERE id IN (SELECT id FROM likewise.outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING last, items, deltas
 ), moved AS (
-    INSERT INTO likewise.totals AS t (collection, item_id, count, version)
-    SELECT split_part(item, '/', 1), substr(item, strpos(item, '/') + 1), delta, 1
-    FROM (
-        SELECT u.item, sum(u.delta) AS delta
-        FROM taken, unnest(taken.items, taken.deltas) AS u (item, delta)
-        GROUP BY u.item
-    ) changes
-    ORDER BY 1, 2
-    ON CONFLICT (collection, item_id) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
-    RETURNING collection, item_id, count, version
+    INSERT INTO likewise.totals AS t (item, count, version)
+    SELECT u.item, sum(u.delta), 1
+    FROM taken, unnest(taken.items, taken.deltas) AS u (item, delta)
+    GROUP BY u.item
+    ORDER BY u.item
+    ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
+    RETURNING item, count, version
 ), told AS (
     INSERT INTO likewise.drains (last, items, counts, versions)
     SELECT (SELECT max(last) FROM taken),
-        coalesce(array_agg(collection || '/' || item_id), '{}'), coalesce(array_agg(count), '{}'), coalesce(array_agg(version), '{}')
+        coalesce(array_agg(item), '{}'), coalesce(array_agg(count), '{}'), coalesce(array_agg(version), '{}')
     FROM moved
     HAVING EXISTS (SELECT FROM taken)
     RETURNING items, counts, versions

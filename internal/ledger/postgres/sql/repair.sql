@@ -1,8 +1,8 @@
--- Moves the total of item ($1, $2) by $3 and tells so, as a drain does.
+-- Moves the total of item $1 by $2 and tells so, as a drain does.
 WITH moved AS (
-    INSERT INTO likewise.totals AS t (collection, item_id, count, version) VALUES ($1, $2, $3, 1)
-    ON CONFLICT (collection, item_id) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
-    RETURNING collection, item_id, count, version
+    INSERT INTO likewise.totals AS t (item, count, version) VALUES ($1, $2, 1)
+    ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
+    RETURNING item, count, version
 )
 INSERT INTO likewise.drains (last, items, counts, versions)
-SELECT 0, ARRAY[collection || '/' || item_id], ARRAY[count], ARRAY[version] FROM moved
+SELECT 0, ARRAY[item], ARRAY[count], ARRAY[version] FROM moved
