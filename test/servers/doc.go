@@ -10,9 +10,9 @@
 // What is started for a test is gone when the test ends, and what is shared when
 // its process ends, however it ends:
 //
-//	test process ──starts──► servers, each with a directory: data, log, pid
-//	     └── pipe ──► watchdog: when the pipe closes, stops every pid and
-//	                  removes the directories
+//	test process ──starts──► servers, each working in a directory of its own
+//	     └── pipe ──► watchdog: when the pipe closes, stops every server in
+//	                  those directories and removes them
 //
 // So no TestMain needs to know of them, and no goroutine watches them. Servers
 // need Debian's packages; a test whose server is not installed is skipped with a

@@ -46,6 +46,9 @@ var guarded = sync.OnceValues(func() (*home, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the servers: %w", err)
 	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, fmt.Errorf("make the directory of the servers: %w", err)
+	}
 	leash, err := watch(dir)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -77,7 +76,7 @@ func newPgBouncer(ctx context.Context, h *home, postgresURL string, o options) (
 	if err != nil {
 		return nil, err
 	}
-	b := &PgBouncerServer{target: target, proc: &process{name: "PgBouncer", dir: dir, user: user, stop: syscall.SIGTERM}}
+	b := &PgBouncerServer{target: target, proc: &process{name: "PgBouncer", dir: dir, user: user}}
 	b.proc.argv = []string{path, b.config()}
 	return b, onFreePort(o.port, func(port int) error {
 		b.port = port

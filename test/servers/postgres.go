@@ -159,7 +159,7 @@ func (p *PostgresServer) begin(ctx context.Context, port int, fill func() error)
 	if err != nil {
 		return err
 	}
-	p.proc = &process{name: "PostgreSQL", dir: dir, user: user, stop: syscall.SIGQUIT}
+	p.proc = &process{name: "PostgreSQL", dir: dir, user: user}
 	if err := fill(); err != nil {
 		return err
 	}

@@ -17,15 +17,13 @@ var errPortTaken = errors.New("the port is taken")
 // whether it runs is asked of the system.
 type process struct {
 	name string
-	dir  string // where it works, with its log and pid
+	dir  string // where it works, with its log; the script down knows it by that
 	user string // whom it runs as; empty: as this process
 	argv []string
-	stop syscall.Signal // asks for an orderly stop
-	cmd  *exec.Cmd      // nil while it does not run
+	cmd  *exec.Cmd // nil while it does not run
 }
 
 func (p *process) logFile() string { return filepath.Join(p.dir, "log") }
-func (p *process) pidFile() string { return filepath.Join(p.dir, "pid") }
 
 // start starts the program, and waits until ready reports that it answers and is
 // this one. An error of ready means not yet.
@@ -45,13 +43,8 @@ func (p *process) start(ctx context.Context, ready func(context.Context) error) 
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	p.cmd = cmd
-	always := context.WithoutCancel(ctx)
-	pid := fmt.Sprintf("%d %d\n", cmd.Process.Pid, p.stop)
-	if err := os.WriteFile(p.pidFile(), []byte(pid), 0o644); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", p.name, err), p.kill(always))
-	}
 	if err := p.waitReady(ctx, ready); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w\n%s", p.name, err, p.logTail()), p.kill(always))
+		return errors.Join(fmt.Errorf("start %s: %w\n%s", p.name, err, p.logTail()), p.kill(context.WithoutCancel(ctx)))
 	}
 	return nil
 }
@@ -82,7 +75,7 @@ func (p *process) quit(ctx context.Context, sig syscall.Signal) error {
 	}
 	_ = p.cmd.Wait() // it was ended by a signal: that is no news
 	p.cmd = nil
-	return os.Remove(p.pidFile())
+	return nil
 }
 
 // kill ends the program and its children at once, as a power loss would.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -144,7 +143,7 @@ func startRedis(ctx context.Context, h *home, path string, cluster bool, i int, 
 	if err != nil {
 		return nil, err
 	}
-	n := &redisNode{proc: &process{name: "Redis", dir: dir, stop: syscall.SIGTERM}}
+	n := &redisNode{proc: &process{name: "Redis", dir: dir}}
 	return n, onFreePort(next(o.port, i), func(port int) error {
 		n.port = port
 		n.proc.argv = []string{path, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir, "--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"}

@@ -57,8 +57,8 @@ func TestRedis(t *testing.T) {
 		}
 	}
 	r.Freeze(t, 0)
-	if err := write(t, c, "a"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a frozen server answered %v", err)
+	if err := write(t, c, "a"); err == nil {
+		t.Error("a frozen server answered")
 	}
 	r.Thaw(t, 0)
 	eventually(t, "it answers again", func() bool { return write(t, c, "a") == nil })

@@ -1,51 +1,53 @@
 package servers_test
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"likewise/test/servers"
 )
 
-// upDir returns the name of a directory for servers that end with this process,
-// which those of Up else do not.
-func upDir(t *testing.T) string {
+// up starts a Redis below a directory and returns its address. It ends with this
+// process at the latest, which what Up starts else does not.
+func up(t *testing.T, dir string, more ...string) (address string, err error) {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "it")
 	leash, err := servers.Watch(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { leash.Close() })
-	return dir
+	t.Cleanup(func() {
+		takeDown(t, dir) // while it is there: the test's directory goes next
+		leash.Close()
+	})
+	env, err := servers.Up(t.Context(), dir, append([]string{"redis"}, more...)...)
+	return strings.TrimPrefix(strings.Join(env, " "), "LIKEWISE_REDIS=redis://"), err
+}
+
+func takeDown(t *testing.T, dir string) {
+	t.Helper()
+	if out, err := exec.Command("./down", dir).CombinedOutput(); err != nil {
+		t.Fatalf("down: %v\n%s", err, out)
+	}
 }
 
 func TestUpAndDown(t *testing.T) {
 	t.Parallel()
 	servers.Redis(t) // skips where there is none
-	dir := upDir(t)
-	env, err := servers.Up(t.Context(), dir, "redis")
+	dir := filepath.Join(t.TempDir(), "it")
+	address, err := up(t, dir)
 	if err != nil {
 		t.Fatal(err)
-	}
-	address, ok := strings.CutPrefix(strings.Join(env, " "), "LIKEWISE_REDIS=redis://")
-	if !ok {
-		t.Fatalf("settings are %q", env)
 	}
 	dial(t, address).ping(t)
 	if _, err := servers.Up(t.Context(), dir, "redis"); err == nil || !strings.Contains(err.Error(), "test/servers/down") {
 		t.Errorf("a second start gave %v", err)
 	}
 	dial(t, address).ping(t)
-	if out, err := exec.Command("./down", dir).CombinedOutput(); err != nil {
-		t.Fatalf("down: %v\n%s", err, out)
-	}
+	takeDown(t, dir)
 	eventually(t, "the server has ended", func() bool { // the system closes its port last
 		_, err := net.Dial("tcp", address)
 		return err != nil
@@ -58,41 +60,42 @@ func TestUpAndDown(t *testing.T) {
 func TestUpFailsWhole(t *testing.T) {
 	t.Parallel()
 	servers.Redis(t)
-	dir := upDir(t)
-	env, err := servers.Up(t.Context(), dir, "redis", "mysql")
-	if err == nil || env != nil || !slices.ContainsFunc(servers.Kinds, func(k string) bool { return strings.Contains(err.Error(), k) }) {
-		t.Errorf("settings %q, error %v", env, err)
+	dir := filepath.Join(t.TempDir(), "it")
+	address, err := up(t, dir, "mysql")
+	if err == nil || address != "" || !strings.Contains(err.Error(), servers.Kinds[0]) {
+		t.Errorf("started at %q, error %v", address, err)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("the directory is left")
 	}
 }
 
-// An old file with a process id must not hurt the process that has it now.
+// Somebody may look at the data of a server, or keep servers in a directory of a
+// similar name.
 func TestDownLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	servers.Redis(t)
-	other := exec.Command("cat")
-	stdin, err := other.StdinPipe()
+	dir := filepath.Join(t.TempDir(), "it")
+	if _, err := up(t, dir); err != nil {
+		t.Fatal(err)
+	}
+	similar, err := up(t, dir+"-2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	looker := exec.Command("cat")
+	looker.Dir = filepath.Join(dir, "redis-1")
+	stdin, err := looker.StdinPipe()
 	if err == nil {
-		err = other.Start()
+		err = looker.Start()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	room := filepath.Join(dir, "redis-1")
-	if err = os.Mkdir(room, 0o700); err == nil {
-		err = os.WriteFile(filepath.Join(room, "pid"), fmt.Appendf(nil, "%d 9\n", other.Process.Pid), 0o600)
-	}
-	if err == nil {
-		err = exec.Command("./down", dir).Run()
-	}
-	if err != nil {
-		t.Error(err)
-	}
+	takeDown(t, dir)
+	dial(t, similar).ping(t)
 	stdin.Close()
-	if err := other.Wait(); err != nil {
-		t.Errorf("another process was ended: %v", err)
+	if err := looker.Wait(); err != nil {
+		t.Errorf("who looked on was ended: %v", err)
 	}
 }
