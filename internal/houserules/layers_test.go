@@ -41,6 +41,7 @@ var layers = map[string][]string{
 	"internal/demo":      {like, ledger, "internal/limit", "web"},
 	"internal/hot":       {like, ledger},
 	"internal/live":      {like, ledger},
+	"internal/mirror":    {like, ledger},
 	"internal/move":      {like, ledger},
 	"internal/reconcile": {like, ledger},
 	"internal/redis":     {like, ledger, "internal/limit"},
@@ -49,7 +50,7 @@ var layers = map[string][]string{
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
 		like, ledger, store, shared, durable, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
-		"internal/limit", "internal/live", "internal/observe", "internal/reconcile", "internal/redis", "internal/transfer", "web",
+		"internal/limit", "internal/live", "internal/mirror", "internal/observe", "internal/reconcile", "internal/redis", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
 		like, ledger, "internal/auth", "internal/config", "internal/demo", "internal/limit", "internal/observe",
@@ -94,6 +95,7 @@ var owners = map[string][]string{
 	"github.com/coder/websocket/":    {"internal/live"},
 	"github.com/golang-jwt/":         {"internal/auth"},
 	"github.com/MicahParks/":         {"internal/auth"},
+	"github.com/jackc/pgx/":          {shared, "internal/mirror"},
 	"github.com/redis/rueidis":       {"internal/redis"},
 	"github.com/spf13/cobra":         {"cmd"},
 	"go.opentelemetry.io/":           {"internal/observe"},
