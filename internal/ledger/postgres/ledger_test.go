@@ -132,7 +132,7 @@ func injure(tb testing.TB, l ledger.Ledger, in conformance.Injury) bool {
 	}
 	item := in.Fact.Item
 	execute(tb, l.(*nodes).all[0].shard(item), `INSERT INTO likewise.totals AS t VALUES ($1, $2, 0)
-		ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count`, item.Collection, item.ID, in.Skew)
+		ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count`, itemText(item), in.Skew)
 	return true
 }
 
