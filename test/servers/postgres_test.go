@@ -22,9 +22,15 @@ func TestPostgresSettings(t *testing.T) {
 	}
 }
 
-func TestPostgresComesBackWithItsData(t *testing.T) {
+func TestPostgresFaults(t *testing.T) {
 	t.Parallel()
 	pg := servers.Postgres(t, servers.With("application_name", "it's set"))
+	t.Run("ends", func(t *testing.T) { comesBackWithItsData(t, pg) })
+	t.Run("freezes", func(t *testing.T) { freezes(t, pg) })
+	pg.Freeze(t) // its end comes nevertheless
+}
+
+func comesBackWithItsData(t *testing.T, pg *servers.PostgresServer) {
 	url := pg.Database(t)
 	conn := connect(t, url)
 	execute(t, conn, "CREATE TABLE starts (n int)")
@@ -50,9 +56,7 @@ func TestPostgresComesBackWithItsData(t *testing.T) {
 	})
 }
 
-func TestPostgresFreezes(t *testing.T) {
-	t.Parallel()
-	pg := servers.Postgres(t)
+func freezes(t *testing.T, pg *servers.PostgresServer) {
 	slow, idle := connect(t, pg.URL()), connect(t, pg.URL())
 	pg.Freeze(t)
 	if answers(t, slow, 100*time.Millisecond) {
@@ -68,7 +72,6 @@ func TestPostgresFreezes(t *testing.T) {
 	if !answers(t, connect(t, pg.URL()), 10*time.Second) {
 		t.Error("no new connection after the cut")
 	}
-	pg.Freeze(t) // its end comes nevertheless
 }
 
 func TestPostgresReplicaTakesOver(t *testing.T) {
