@@ -19,6 +19,7 @@ import (
 	"likewise/internal/like"
 	"likewise/internal/limit"
 	"likewise/internal/live"
+	"likewise/internal/mirror"
 	"likewise/internal/observe"
 	"likewise/internal/reconcile"
 	"likewise/web"
@@ -67,6 +68,13 @@ func (s *Server) connect(cfg config.Config, o Options, keys keys, facts *store, 
 	s.background = append(s.background, part{"token keys", verifier.Run})
 	if facts.bus != nil {
 		s.background = append(s.background, part{"bus", facts.bus.Run})
+	}
+	if dutiesOf(cfg).drain && len(cfg.Mirror.Tables) > 0 {
+		copies, err := mirror.New(facts.feed, facts.Ledger, mirrorConfig(cfg), s.registry, s.log)
+		if err != nil {
+			return err
+		}
+		s.background = append(s.background, part{"mirror", copies.Run})
 	}
 	var likes func() int64
 	if s.public != nil {
@@ -175,7 +183,7 @@ func (s *Server) adminAPI(
 		"tokens": func(context.Context) error { return verifier.Ready() },
 	}
 	return httpapi.NewAdmin(httpapi.AdminDeps{
-		Keeper: keeper, Auth: verifier, Log: s.log, Registerer: s.registry, Checks: checks,
+		Ledger: facts.Ledger, Keeper: keeper, Auth: verifier, Log: s.log, Registerer: s.registry, Checks: checks,
 		Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
 		Console: console.New(console.Deps{
 			Version: o.Build.Version, Metrics: s.registry, Ledger: facts.Ledger, Likes: likes, Hot: hottest, Audits: keeper, Checks: checks,

@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"likewise/internal/auth"
+	"likewise/internal/ledger/memory"
 	"likewise/internal/ledger/postgres"
+	"likewise/internal/mirror"
 	"likewise/internal/observe"
 	"likewise/internal/redis"
 )
@@ -70,6 +72,13 @@ func sharedMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer shared.Close()
+	facts := memory.New(memory.Config{})
+	defer facts.Close()
+	copies := mirror.DefaultConfig()
+	copies.Tables = map[string]mirror.Table{"posts": {URL: "postgres://127.0.0.1:1/app", Name: "posts", IDColumn: "id", CountColumn: "likes"}}
+	if _, err := mirror.New(facts, facts, copies, registry, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
 	table, err := registry.Markdown()
 	if err != nil {
 		t.Fatal(err)

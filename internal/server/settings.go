@@ -8,6 +8,7 @@ import (
 	"likewise/internal/ledger/postgres"
 	"likewise/internal/limit"
 	"likewise/internal/live"
+	"likewise/internal/mirror"
 	"likewise/internal/reconcile"
 	"likewise/internal/redis"
 )
@@ -110,6 +111,16 @@ func plain(urls config.URLs) []string {
 		texts = append(texts, string(u))
 	}
 	return texts
+}
+
+func mirrorConfig(c config.Config) mirror.Config {
+	to := mirror.DefaultConfig()
+	to.Interval, to.Sweep, to.Share = c.Mirror.Interval, c.Mirror.Sweep, c.Mirror.Share
+	to.Tables = map[string]mirror.Table{}
+	for collection, t := range c.Mirror.Tables {
+		to.Tables[collection] = mirror.Table{URL: string(t.URL), Name: t.Table, IDColumn: t.IDColumn, CountColumn: t.CountColumn}
+	}
+	return to
 }
 
 func redisConfig(c config.Config) redis.Config {
