@@ -51,6 +51,7 @@ type Config struct {
 	Counts   Counts   `key:"counts"`
 	Live     Live     `key:"live"`
 	Audit    Audit    `key:"audit"`
+	Mirror   Mirror   `key:"mirror"`
 	Log      Log      `key:"log"`
 }
 

@@ -66,6 +66,9 @@ func (v *flagValue) Type() string   { return v.setting.kind }
 
 func (v *flagValue) Set(text string) error {
 	v.text = text
+	if v.setting.kind == tables {
+		return nil // Load tells of mistakes without the text, which may hold passwords
+	}
 	return v.setting.set(new(Config), text)
 }
 
@@ -84,7 +87,11 @@ func Load(fs *pflag.FlagSet, environ []string) (Effective, error) {
 
 // apply sets one setting; source is what `config print` shows.
 func (e *Effective) apply(s *setting, text, source string) error {
-	if err := s.set(&e.Config, text); err != nil {
+	err := s.set(&e.Config, text)
+	switch {
+	case err != nil && s.kind == tables:
+		return fmt.Errorf("%s: %s: %w", source, s.key, err)
+	case err != nil:
 		return fmt.Errorf("%s: %s: %w, not %q", source, s.key, err, maskURL(text))
 	}
 	e.source[s.key] = source
@@ -144,6 +151,8 @@ func (e *Effective) loadMapping(path, prefix string, node *yaml.Node) error {
 		switch {
 		case seen[key]:
 			errs = append(errs, fmt.Errorf("%s: %s is there twice; keep one", place, key))
+		case s != nil && s.kind == tables:
+			errs = append(errs, e.loadTables(path, s, value))
 		case s != nil:
 			text, err := scalar(s, value)
 			if err != nil {

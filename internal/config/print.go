@@ -55,6 +55,8 @@ func (s *setting) masked(c *Config) string {
 		return v.String()
 	case *URLs:
 		return v.String()
+	case *MirrorTables:
+		return v.String()
 	}
 	if s.kind != "list" {
 		return maskURL(s.text(c))

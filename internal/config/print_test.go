@@ -59,6 +59,7 @@ func FuzzConfigYAML(f *testing.F) {
 		"trusted_proxies: [10.0.0.0/8, '::1']\n", "log:\n  level: error+2\n", "cors_origins: https://a.example\n",
 		"jwt: {issuer: \"a\\tb # c\", leeway: 1.5s}\n", "a: &a [*a]\n", "<<: {listen: x}\n", "? {a: b}\n: c\n",
 		"ledger: [postgres://h/a, 'postgresql://u@[::1],h2:1/b']\njwt: {secret_file: x}\nredis: redis://h:1,h2:2\nrole: api\n",
+		"mirror: {tables: {posts: {url: postgres://h/d, table: a.b, id_column: \"\\x7f\", count_column: n}}}\n",
 		"limits: {limits: {limits: {}}}\n", "listen: !!binary aGk=\n", "pebble: {queue_length: 0x10}\n",
 	} {
 		f.Add([]byte(text))

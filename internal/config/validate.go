@@ -26,7 +26,7 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(append(errs,
 		checkAddress("listen", c.Listen), checkAddress("admin_listen", c.AdminListen),
-		c.checkShape(), c.checkURLs(), c.checkOrigins(), c.checkPairs())...)
+		c.checkShape(), c.checkMirror(), c.checkURLs(), c.checkOrigins(), c.checkPairs())...)
 }
 
 // checkRange compares the value with the tags min and max.

@@ -62,6 +62,8 @@ func kindOf(t reflect.Type) (kind string, leaf bool) {
 		return "URL", true
 	case *URLs:
 		return "URLs", true
+	case *MirrorTables:
+		return tables, true
 	case encoding.TextUnmarshaler:
 		return "word", true
 	}
@@ -108,6 +110,8 @@ func parse(field any, text string) error {
 		*p = URL(strings.TrimSpace(text))
 	case *URLs:
 		*p = splitURLs(text)
+	case *MirrorTables:
+		*p, err = parseTables(text)
 	case *[]netip.Prefix:
 		*p, err = parsePrefixes(text)
 	case encoding.TextUnmarshaler:
@@ -125,6 +129,8 @@ func format(field any) string {
 		return strings.Join(*p, ",")
 	case *URL:
 		return string(*p)
+	case *MirrorTables:
+		return p.text(func(u URL) string { return string(u) })
 	case *URLs:
 		texts := make([]string, len(*p))
 		for i, one := range *p {
