@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-const maxDependencies = 25
+const maxDependencies = 28
 
 var (
 	required = regexp.MustCompile(`(?m)^(?:require )?\s*(\S+\.\S+) v\S+`)
@@ -54,7 +54,7 @@ func TestDependenciesCatch(t *testing.T) {
 		{"not listed", imports("x.org/a"), []string{"x.org/a"}, nil, "add its row"},
 		{"longest module wins", imports("x.org/a/b/c"), []string{"x.org/a", "x.org/a/b"}, []string{"x.org/a/b"}, ""},
 		{"listed, gone", nil, nil, []string{"x.org/a"}, "remove its row"},
-		{"too many", imports(many...), many, many, "26 direct dependencies"},
+		{"too many", imports(many...), many, many, "29 direct dependencies"},
 	} {
 		got := strings.Join(checkDependencies(tt.files, tt.modules, tt.documented), "\n")
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {

@@ -50,10 +50,10 @@ var layers = map[string][]string{
 	"internal/httpapi": {like, ledger, "internal/auth", "internal/console", "internal/counts", "internal/limit", "internal/live", "internal/observe", "internal/reconcile"},
 	"internal/server": {
 		like, ledger, store, shared, durable, "internal/auth", "internal/config", "internal/console", "internal/counts", "internal/demo", "internal/hot", "internal/httpapi",
-		"internal/limit", "internal/live", "internal/mirror", "internal/observe", "internal/reconcile", "internal/redis", "internal/transfer", "web",
+		"internal/limit", "internal/live", "internal/mirror", "internal/move", "internal/observe", "internal/reconcile", "internal/redis", "internal/transfer", "web",
 	},
 	"cmd/likewise": {
-		like, ledger, "internal/auth", "internal/config", "internal/demo", "internal/limit", "internal/observe",
+		like, ledger, "internal/auth", "internal/config", "internal/demo", "internal/limit", "internal/move", "internal/observe",
 		"internal/reconcile", "internal/server", "internal/transfer",
 	},
 
@@ -61,6 +61,7 @@ var layers = map[string][]string{
 	"internal/houserules": {},
 	"web":                 {},
 	"bench/load":          {},
+	"bench/nodes":         {harness, servers},
 	harness:               {},
 	"test/clockahead":     {"internal/config", "internal/observe", "internal/server"},
 	"test/crash":          {},
@@ -68,7 +69,7 @@ var layers = map[string][]string{
 	"test/footprint":      {},
 	"test/overload":       {},
 	"test/realdata":       {},
-	"test/scenarios":      {harness},
+	"test/scenarios":      {harness, servers},
 	servers:               {harness},
 	"test/servers/cmd":    {servers},
 }

@@ -164,6 +164,9 @@ func checkGoStatements(files []file) []string {
 // reason why no event can be waited for instead.
 var sleeps = map[string]string{
 	"bench/load/load_test.go TestLatencyRunsFromWhenARequestWasDue": "is the stall that is measured",
+	"bench/nodes/nodes_test.go lag":                                 "polls, between two looks",
+	"bench/nodes/nodes_test.go round":                               "paces the load of a benchmark",
+	"internal/ledger/postgres/main_test.go eventually":              "polls, between two looks",
 	"internal/ledger/conformance/rules_batch.go quiet":              "a command that was given up tells nobody when it comes",
 	"internal/ledger/conformance/run.go eventually":                 "polls, between two looks",
 	"internal/ledger/conformance/run.go settle":                     "an overshoot shows only after the whole lag",
