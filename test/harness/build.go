@@ -51,29 +51,27 @@ func NotOffered(t testing.TB, format string, args ...any) {
 	t.Skipf("skipped: "+format, args...)
 }
 
+// builder makes programs, each at most once per test process, in a directory that
+// [Main] removes.
 var builder struct {
-	once sync.Once
-	dir  string
+	mu       sync.Mutex
+	dir      string
+	programs map[string]program // by package
+}
+
+type program struct {
 	path string
 	err  error
 }
 
 // Binary returns the path of the program, built at most once per test process.
-// The caller's TestMain runs through [Main], which removes it again.
+// The caller's TestMain runs through [Main].
 func Binary(t testing.TB) string {
 	t.Helper()
-	builder.once.Do(func() {
-		if builder.path = os.Getenv(BinaryEnv); builder.path != "" {
-			return
-		}
-		if builder.dir, builder.err = os.MkdirTemp("", "likewise-test-"); builder.err == nil {
-			builder.path, builder.err = build(builder.dir, "./cmd/likewise")
-		}
-	})
-	if builder.err != nil {
-		t.Fatalf("build the program: %v", builder.err)
+	if path := os.Getenv(BinaryEnv); path != "" {
+		return path
 	}
-	return builder.path
+	return Build(t, "./cmd/likewise")
 }
 
 // CLI runs a command of the program and returns its standard output, its
@@ -90,15 +88,28 @@ func CLI(ctx context.Context, t testing.TB, args ...string) (stdout, stderr stri
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// Build builds another main package of this module, named relative to its root,
-// into a directory of the test, and returns the path of the program.
+// Build returns the path of a main package of this module, named relative to its
+// root, built as [Binary] is.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
-	path, err := build(t.TempDir(), pkg)
-	if err != nil {
-		t.Fatalf("build %s: %v", pkg, err)
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	if builder.programs == nil {
+		dir, err := os.MkdirTemp("", "likewise-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		builder.dir, builder.programs = dir, map[string]program{}
 	}
-	return path
+	built, ok := builder.programs[pkg]
+	if !ok {
+		built.path, built.err = build(builder.dir, pkg)
+		builder.programs[pkg] = built
+	}
+	if built.err != nil {
+		t.Fatalf("build %s: %v", pkg, built.err)
+	}
+	return built.path
 }
 
 func build(dir, pkg string) (string, error) {
@@ -127,7 +138,7 @@ func Root() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// Main runs the tests of a package and removes what [Binary] built.
+// Main runs the tests of a package and removes what they built.
 func Main(m *testing.M) {
 	code := m.Run()
 	if builder.dir != "" {

@@ -30,7 +30,7 @@ type Views map[Item]map[string]bool
 
 // Check returns nil when, for every pair that was ever begun:
 //
-//   - the count of the item is the number of users in its walked list;
+//   - the count of the item is, on every node, the number of users in its walked list;
 //   - every acknowledged operation is visible, and an unanswered one is either
 //     in all views or in none;
 //   - the user's own state and own list say what the liker list says.
@@ -79,7 +79,9 @@ func (c *Checker) views(ctx context.Context) (Views, error) {
 		}
 	}
 	wrong = append(wrong, c.strangers(views, pairs)...)
-	wrong = append(wrong, c.counts(ctx, views)...)
+	for _, node := range c.Client.Each() {
+		wrong = append(wrong, c.counts(ctx, node, views)...)
+	}
 	return views, firstOf(wrong)
 }
 
@@ -121,16 +123,17 @@ func (c *Checker) strangers(views Views, pairs []Pair) []error {
 	return wrong
 }
 
-func (c *Checker) counts(ctx context.Context, views Views) []error {
+// counts compares the counts of one node with the liker lists.
+func (c *Checker) counts(ctx context.Context, node *Client, views Views) []error {
 	var wrong []error
 	for chunk := range slices.Chunk(itemsOf(views), MaxCounts) {
-		counts, err := c.Client.Counts(ctx, reader, chunk...)
+		counts, err := node.Counts(ctx, reader, chunk...)
 		if err != nil {
 			return append(wrong, err)
 		}
 		for _, got := range counts {
 			if want := int64(len(views[got.Item])); got.Count != want {
-				wrong = append(wrong, fmt.Errorf("count of %v is %d, its liker list has %d", got.Item, got.Count, want))
+				wrong = append(wrong, fmt.Errorf("%s: count of %v is %d, its liker list has %d", node.urls[0], got.Item, got.Count, want))
 			}
 		}
 	}

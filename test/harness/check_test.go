@@ -27,6 +27,8 @@ func (l liar) likers() []string {
 		return append(users, "u9")
 	case "unacknowledged unlike":
 		return append(users, "u3")
+	case "liker twice":
+		return append(users, "u1")
 	}
 	return users
 }
@@ -82,7 +84,7 @@ func (liar) user(r *http.Request) string {
 // TestCheckerSeesEveryLie shows that each comparison of the checker can fail.
 func TestCheckerSeesEveryLie(t *testing.T) {
 	for _, lie := range []string{
-		"", "lost liker", "stranger", "unacknowledged unlike", "drift", "count", "own state", "own list", "order",
+		"", "lost liker", "liker twice", "stranger", "unacknowledged unlike", "drift", "count", "own state", "own list", "order",
 	} {
 		t.Run("lie="+lie, func(t *testing.T) {
 			server := httptest.NewServer(liar{lie})
@@ -98,6 +100,28 @@ func TestCheckerSeesEveryLie(t *testing.T) {
 				t.Errorf("the checker says %v", err)
 			}
 		})
+	}
+}
+
+// TestCheckerAsksEveryNode shows that one node that counts twice is found, although
+// the other one is right.
+func TestCheckerAsksEveryNode(t *testing.T) {
+	for _, lies := range [][]string{{"", ""}, {"count", ""}, {"", "count"}} {
+		acks := NewAcks()
+		acks.Begin("u1", Post("1"), true)(true)
+		acks.Begin("u2", Post("1"), true)(true)
+		var urls []string
+		for _, lie := range lies {
+			server := httptest.NewServer(liar{lie})
+			defer server.Close()
+			urls = append(urls, server.URL)
+		}
+		checker := Checker{Client: NewClient(urls, urls, NewKeys(t)), Acks: acks, Within: time.Second}
+		for range 2 { // whichever node is next
+			if err := checker.Check(t.Context()); (err != nil) != slices.Contains(lies, "count") {
+				t.Errorf("nodes that lie %q: the checker says %v", lies, err)
+			}
+		}
 	}
 }
 

@@ -25,19 +25,32 @@ type Client struct {
 	keys   *Keys
 	http   *http.Client
 	turn   atomic.Uint64
-	status [6]atomic.Int64 // answers by hundreds; 0 is no answer
+	status *[6]atomic.Int64 // answers by hundreds; 0 is no answer
 }
 
 // NewClient returns a client of the nodes with these base URLs.
 func NewClient(urls, admin []string, keys *Keys) *Client {
 	return &Client{
-		urls: urls, admin: admin, keys: keys,
+		urls: urls, admin: admin, keys: keys, status: new([6]atomic.Int64),
 		http: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: 30 * time.Second},
 			Timeout:       20 * time.Second,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
+}
+
+// Each returns, for every node, a client of that node alone. It shares connections
+// and counted answers with this one.
+func (c *Client) Each() []*Client {
+	each := make([]*Client, len(c.urls))
+	for k := range c.urls {
+		each[k] = &Client{urls: c.urls[k : k+1], keys: c.keys, http: c.http, status: c.status}
+		if len(c.admin) == len(c.urls) {
+			each[k].admin = c.admin[k : k+1]
+		}
+	}
+	return each
 }
 
 // Fresh returns a client of the same nodes with connections of its own.

@@ -72,7 +72,7 @@ func NewNode(t testing.TB, cfg NodeConfig) *Node {
 	n.args = []string{
 		"serve", "--listen", public, "--admin-listen", admin, "--data-dir", cfg.DataDir, "--limits-user-read-rate", "0",
 		// A disk that others use too may hold a sync for seconds; that is not what is tested.
-		"--pebble-queue-age", "30s",
+		"--pebble-queue-age", "30s", "--postgres-queue-age", "30s",
 	}
 	if cfg.Keys != nil {
 		n.args = append(n.args, "--jwt-secret-file", cfg.Keys.File)

@@ -44,7 +44,7 @@ func parallelUnlikes(w *world) {
 		w.like(w.user(k+1), p)
 	}
 	w.wantCount(p, 10)
-	for range harness.Size(10, 50) {
+	for range size(w, 10, 50) {
 		w.together(20, func(int) error {
 			state, err := harness.Recorder{Client: w.client, Acks: w.acks}.Set(w.ctx, w.user(1), p, false)
 			if err == nil && state.Count != 9 {
@@ -112,7 +112,7 @@ func oneNumber(w *world) {
 		}
 		w.wantCount(page[k], 28)
 	}
-	tick := time.NewTicker(harness.Size(20*time.Millisecond, 500*time.Millisecond))
+	tick := time.NewTicker(size(w, 20*time.Millisecond, 500*time.Millisecond))
 	defer tick.Stop()
 	for range 10 {
 		<-tick.C

@@ -9,10 +9,10 @@
 // the scenario is skipped with a line that says so.
 //
 // After each scenario the suite checks for every user and item that was touched:
-// count = length of the walked liker list = own state of each user = what was
+// count on each node = length of the walked liker list = own state of each user = what was
 // acknowledged, no 5xx unless a fault was injected, and no drift.
 //
 // By default rounds are few, so that the whole suite runs in seconds; with
 // LIKEWISE_HEAVY=1 they are those of the list, and nothing may be skipped that
-// the machine can offer.
+// the machine can offer. Two nodes play all scenarios then, with few rounds.
 package scenarios

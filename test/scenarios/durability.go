@@ -20,7 +20,7 @@ import (
 func survivesKill(w *world) {
 	w.needNodes()
 	p := w.post(1)
-	for n := range harness.Size(5, 50) {
+	for n := range size(w, 5, 50) {
 		u := w.user(n + 1)
 		w.like(u, p)
 		<-time.After(time.Duration(1+rand.IntN(20)) * time.Millisecond)
@@ -36,7 +36,7 @@ func survivesKill(w *world) {
 // syncBeforeAnswer is the second half of B15: between the arrival of a like and
 // its answer something is written, and every file written is synced.
 func syncBeforeAnswer(w *world) {
-	w.needNodes()
+	w.needFiles()
 	tracer, err := exec.LookPath("strace")
 	if err != nil {
 		harness.NotOffered(w.T, "no strace here")
@@ -130,7 +130,7 @@ func onSmallDisk(t *testing.T) Options {
 
 // fullDisk is B16: a full disk refuses likes and breaks nothing.
 func fullDisk(w *world) {
-	w.needNodes()
+	w.needFiles()
 	w.faulty = true
 	filler := filepath.Join(filepath.Dir(w.target.Nodes[0].DataDir), "filler")
 	p, fresh := w.post(1), 0

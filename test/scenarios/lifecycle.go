@@ -46,6 +46,7 @@ func removePost(w *world) {
 	w.acks.Erased(func(p harness.Pair) bool { return p.Item == p1 })
 	check := func() {
 		w.wantCount(p1, 0)
+		w.wantCount(p2, 3)
 		if both := w.counts(w.user(1), p1, p2); both[0].Count != 0 || both[0].Mine() || both[1].Count != 3 || !both[1].Mine() {
 			w.Fatalf("counts are %+v, want 0 and 3", both)
 		}

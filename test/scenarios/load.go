@@ -23,7 +23,7 @@ type pairUse struct {
 func busyWorkers(w *world) {
 	const users, posts, workers = 500, 5, 50
 	var pairs [users * posts]pairUse
-	ctx, cancel := context.WithTimeout(w.ctx, harness.Size(2*time.Second, time.Minute))
+	ctx, cancel := context.WithTimeout(w.ctx, size(w, 2*time.Second, time.Minute))
 	defer cancel()
 	var checked atomic.Int64
 	w.together(workers, func(int) error {
@@ -63,9 +63,9 @@ func busyWorkers(w *world) {
 func stopUnderLoad(w *world) {
 	w.needNodes()
 	fresh := 0
-	for round := range harness.Size(3, 30) {
+	for round := range size(w, 3, 30) {
 		w.Logf("round %d from user %d", round, fresh)
-		fresh += w.loadUntilStopped(fresh, time.Duration(rand.IntN(int(harness.Size(300*time.Millisecond, time.Second)))), round%3 == 1)
+		fresh += w.loadUntilStopped(fresh, time.Duration(rand.IntN(int(size(w, 300*time.Millisecond, time.Second)))), round%3 == 1)
 		w.acks.Died()
 		w.start()
 	}
@@ -177,7 +177,7 @@ func (w *world) fill(item harness.Item, from, n int) {
 // under way is not taken for drift.
 func recountUnderLoad(w *world) {
 	w.needAdmin()
-	hot, deep, wide := w.post(0), harness.Size(2000, 200_000), harness.Size(100, 10_000)
+	hot, deep, wide := w.post(0), size(w, 2000, 200_000), size(w, 100, 10_000)
 	w.fill(hot, 0, deep)
 	var pairs []harness.Pair
 	for u := 1; u <= 5; u++ {
@@ -212,12 +212,12 @@ func recountUnderLoad(w *world) {
 			}
 			audits <- err
 		}()
-		during := likeFor(harness.Size(500*time.Millisecond, 10*time.Second))
+		during := likeFor(size(w, 500*time.Millisecond, 10*time.Second))
 		cancel()
 		w.must(<-audits)
 		return p99(during)
 	}
-	usual := func() time.Duration { return p99(likeFor(harness.Size(200*time.Millisecond, 5*time.Second))) }
+	usual := func() time.Duration { return p99(likeFor(size(w, 200*time.Millisecond, 5*time.Second))) }
 	w.wantClose("an audit", auditing, usual, func(with, without time.Duration) bool {
 		return with <= max(2*without, 50*time.Millisecond) && with <= 250*time.Millisecond
 	})
@@ -230,7 +230,7 @@ func (w *world) wantClose(what string, with, without func() time.Duration, isClo
 	w.Helper()
 	for range 5 {
 		usual, beside := without(), with()
-		if !harness.Heavy() || isClose(beside, usual) {
+		if w.small || isClose(beside, usual) {
 			return
 		}
 		w.Logf("p99 of a like is %v with %s, %v without", beside, what, usual)

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"slices"
 	"testing"
 
 	"likewise/test/harness"
@@ -54,18 +55,32 @@ var suite = []scenario{
 // Run plays the suite against a deployment, a new one for each scenario.
 func Run(t *testing.T, start Deployment) {
 	for _, s := range suite {
-		t.Run(s.id, func(t *testing.T) {
-			t.Attr("scenario", s.title)
-			if !harness.Heavy() { // whose scenarios also measure
-				t.Parallel()
-			}
-			var o Options
-			if s.options != nil {
-				o = s.options(t)
-			}
-			w := newWorld(t, s.id, start(t, o))
-			s.play(w)
-			w.finish()
-		})
+		s.run(t, start, !harness.Heavy())
 	}
+}
+
+// RunSmall plays the suite, or the scenarios with these ids, always with few rounds.
+func RunSmall(t *testing.T, start Deployment, ids ...string) {
+	for _, s := range suite {
+		if len(ids) == 0 || slices.Contains(ids, s.id) {
+			s.run(t, start, true)
+		}
+	}
+}
+
+func (s scenario) run(t *testing.T, start Deployment, small bool) {
+	t.Run(s.id, func(t *testing.T) {
+		t.Attr("scenario", s.title)
+		if small { // the others also measure
+			t.Parallel()
+		}
+		var o Options
+		if s.options != nil {
+			o = s.options(t)
+		}
+		w := newWorld(t, s.id, start(t, o))
+		w.small = small
+		s.play(w)
+		w.finish()
+	})
 }

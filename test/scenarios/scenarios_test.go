@@ -13,6 +13,16 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 func TestEmbedded(t *testing.T) { Run(t, Embedded) }
 
+// TestTwoNodes sends every request to the other of two nodes. The fast tests play
+// only what nodes could disagree about.
+func TestTwoNodes(t *testing.T) {
+	if harness.Heavy() {
+		RunSmall(t, TwoNodes(t))
+		return
+	}
+	RunSmall(t, TwoNodes(t), "B01", "B03", "B05", "B06", "B08", "B20", "B32", "B35")
+}
+
 // TestFirstStart is what a person meets first: a server that nobody configured,
 // and the command that makes a token for it.
 func TestFirstStart(t *testing.T) {

@@ -146,7 +146,7 @@ func endStreams(w *world) {
 		})
 	})
 	w.must(harness.Poll(w.ctx, time.Millisecond, func() (bool, error) {
-		return w.acks.Acked() >= harness.Size[int64](50, 500), nil // in the midst of likes
+		return w.acks.Acked() >= size[int64](w, 50, 500), nil // in the midst of likes
 	}))
 	for _, n := range w.target.Nodes {
 		n.Signal(syscall.SIGTERM)
@@ -208,7 +208,7 @@ func trueResumePoint(w *world) {
 func cutOff(w *world) {
 	p := w.post(1)
 	page := w.client.NewPage(w.user(0), p)
-	likes := harness.Size(100, 1000)
+	likes := size(w, 100, 1000)
 	unlikes := likes * 3 / 10
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -247,7 +247,7 @@ func cutOff(w *world) {
 func stalledReader(w *world) {
 	const posts, perStream, rate = 100, 50, 250 // a stream takes half of the posts
 	w.name += strings.Repeat("x", 80)           // long names fill buffers soon
-	items, likes := w.posts(posts), harness.Size(1000, 5000)
+	items, likes := w.posts(posts), size(w, 1000, 5000)
 	pages := make([]*harness.Page, 50)
 	for k := range pages {
 		half := items[k%2*perStream:][:perStream]
@@ -286,7 +286,7 @@ func stalledReader(w *world) {
 	fresh := w.watch(w.client.NewPage(w.user(-2), items[:perStream]...))
 	fresh.within(3*time.Second, "the final counts on a new stream", final)
 	fresh.end()
-	if harness.Heavy() {
+	if !w.small {
 		w.wantClose("a stalled reader", stalledRound, round, func(with, without time.Duration) bool {
 			return with <= max(without*6/5, without+20*time.Millisecond)
 		})

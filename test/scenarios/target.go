@@ -24,7 +24,10 @@ type Target struct {
 	URLs  []string
 	Admin []string // admin listeners; empty when they are out of reach
 	Keys  *harness.Keys
-	Nodes []*harness.Node // empty when the processes are not ours
+	Nodes harness.Nodes // empty when the processes are not ours
+	// Database is the URL of the PostgreSQL database with the facts, empty when they
+	// are in the data directory of the one node.
+	Database string
 	// Settle is how long counts may take after the last acknowledgement.
 	Settle time.Duration
 	// Clock restarts the service with a clock that runs ahead; nil when not offered.
@@ -41,21 +44,16 @@ func Embedded(t *testing.T, o Options) *Target {
 	if !o.Limits {
 		flags = append(append([]string{}, noLimits...), flags...)
 	}
-	node := harness.NewNode(t, harness.NodeConfig{DataDir: o.DataDir, Keys: keys, Flags: flags})
-	node.StartReady(t.Context())
+	nodes := harness.NewNodes(t, 1, harness.NodeConfig{DataDir: o.DataDir, Keys: keys, Flags: flags})
+	nodes.StartReady(t.Context())
+	public, admin := nodes.URLs()
 	return &Target{
-		URLs:   []string{node.URL},
-		Admin:  []string{node.AdminURL},
+		URLs:   public,
+		Admin:  admin,
 		Keys:   keys,
-		Nodes:  []*harness.Node{node},
+		Nodes:  nodes,
 		Settle: 5 * time.Second,
-		Clock: func(t *testing.T, ahead time.Duration) {
-			node.Stop()
-			if node.Use(harness.Binary(t)); ahead != 0 {
-				node.Use(harness.Build(t, "./test/clockahead"), "--ahead", ahead.String())
-			}
-			node.StartReady(t.Context())
-		},
+		Clock:  func(t *testing.T, ahead time.Duration) { restartWithClock(t, nodes, nodes, ahead) },
 	}
 }
 

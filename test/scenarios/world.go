@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"likewise/test/harness"
+	"likewise/test/servers"
 )
 
 // world is what one scenario plays in: a service, a client, and names that no
@@ -23,6 +24,8 @@ type world struct {
 	client *harness.Client
 	acks   *harness.Acks
 	name   string
+	// small asks for few rounds, and for no judgement of speed.
+	small bool
 	// faulty says that the scenario injects faults for which a 5xx is right.
 	faulty bool
 }
@@ -36,6 +39,14 @@ func newWorld(t *testing.T, id string, target *Target) *world {
 	}
 	t.Cleanup(w.client.Close)
 	return w
+}
+
+// size returns full when the scenario is played in full size, else quick.
+func size[T any](w *world, quick, full T) T {
+	if w.small {
+		return quick
+	}
+	return full
 }
 
 // user returns the k-th user of the scenario, and post its k-th post.
@@ -132,22 +143,25 @@ func (w *world) wantMine(user string, item harness.Item, liked bool) {
 	}
 }
 
-// wantCount waits, as long as the target may take to settle, for the exact count.
+// wantCount waits, as long as the target may take to settle, for the exact count on
+// every node.
 func (w *world) wantCount(item harness.Item, want int64) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.ctx, w.target.Settle)
 	defer cancel()
-	got := int64(-1)
-	err := harness.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
-		counts, err := w.client.Counts(w.ctx, "", item)
+	for k, node := range w.client.Each() {
+		got := int64(-1)
+		err := harness.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
+			counts, err := node.Counts(w.ctx, "", item)
+			if err != nil {
+				return false, err
+			}
+			got = counts[0].Count
+			return got == want, nil
+		})
 		if err != nil {
-			return false, err
+			w.Fatalf("count of %v is %d on node %d, want %d: %v", item, got, k+1, want, err)
 		}
-		got = counts[0].Count
-		return got == want, nil
-	})
-	if err != nil {
-		w.Fatalf("count of %v is %d, want %d: %v", item, got, want, err)
 	}
 }
 
@@ -187,9 +201,7 @@ func (w *world) checker() *harness.Checker {
 func (w *world) restart() {
 	w.Helper()
 	w.needNodes()
-	for _, n := range w.target.Nodes {
-		n.Stop()
-	}
+	w.target.Nodes.Stop()
 	w.acks.Died()
 	w.start()
 }
@@ -206,8 +218,9 @@ func (w *world) crash() int {
 func (w *world) kill() int {
 	w.Helper()
 	w.needNodes()
-	for _, n := range w.target.Nodes {
-		n.Kill()
+	w.target.Nodes.Kill()
+	if w.target.Database != "" {
+		servers.Quiet(w.T, w.target.Database)
 	}
 	return w.acks.Died()
 }
@@ -215,15 +228,22 @@ func (w *world) kill() int {
 func (w *world) start() {
 	w.Helper()
 	w.client.Close()
-	for _, n := range w.target.Nodes {
-		n.StartReady(w.ctx)
-	}
+	w.target.Nodes.StartReady(w.ctx)
 }
 
 func (w *world) needNodes() {
 	w.Helper()
 	if len(w.target.Nodes) == 0 {
 		w.Skip("skipped: the processes of this deployment are not ours to stop")
+	}
+}
+
+// needFiles is for what can only be seen in the files of a node.
+func (w *world) needFiles() {
+	w.Helper()
+	w.needNodes()
+	if w.target.Database != "" {
+		w.Skip("skipped: the facts are in a database, not in a directory of the node")
 	}
 }
 
