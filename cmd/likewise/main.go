@@ -38,7 +38,7 @@ func newRoot() *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
 	}
 	root.AddCommand(
-		serveCommand(), demoCommand(), tokenCommand(), importCommand(), exportCommand(), reconcileCommand(),
+		serveCommand(), demoCommand(), tokenCommand(), importCommand(), exportCommand(), moveCommand(), reconcileCommand(),
 		backupCommand(), restoreCommand(), eraseUserCommand(), removeItemCommand(),
 		healthcheckCommand(), configCommand(), versionCommand(),
 	)

@@ -112,3 +112,10 @@ func (u URL) parse() (parsed *url.URL, ok bool) {
 	parsed.Host = rest[begin:end]
 	return parsed, true
 }
+
+// ParseDatabases reads URLs of PostgreSQL databases, separated by commas. Errors begin
+// with name, where the text was given.
+func ParseDatabases(name, text string) (URLs, error) {
+	list := splitURLs(text)
+	return list, checkDatabases(name, list)
+}

@@ -66,6 +66,7 @@ func (a *admin) routes() []route {
 	var (
 		system   = access{system: true}
 		operator = access{token: true, scope: auth.ScopeAdmin, endless: true}
+		hold     = access{token: true, scope: auth.ScopeAdmin, endless: true, duplex: true}
 		look     = access{token: true, scope: auth.ScopeAdmin}
 	)
 	return []route{
@@ -81,7 +82,7 @@ func (a *admin) routes() []route {
 		{pattern: "GET /admin/v1/changes", access: operator, serve: a.changes},
 		{pattern: "GET /admin/v1/items/{collection}/{id}/likers", access: look, serve: a.itemLikers},
 		{pattern: "POST /admin/v1/likes:batch", access: look, serve: a.adminBatch},
-		{pattern: "POST /admin/v1/freeze", access: operator, serve: a.freeze},
+		{pattern: "POST /admin/v1/freeze", access: hold, serve: a.freeze},
 		{pattern: "POST /admin/v1/backup", access: operator, serve: a.backup},
 		{pattern: "GET /console/api/stats", access: look, serve: a.consoleStats},
 		{pattern: "GET /console/api/items/{collection}/{id}", access: look, serve: a.consoleItem},

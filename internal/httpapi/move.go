@@ -186,7 +186,6 @@ func (a *admin) freeze(x *exchange, r *http.Request) error {
 		return errors.ErrUnsupported
 	}
 	control := http.NewResponseController(x.ResponseWriter)
-	_ = control.EnableFullDuplex() // HTTP/2 is so by itself
 	return freezer.Freeze(r.Context(), func(ctx context.Context) error {
 		a.log.WarnContext(ctx, "the ledger stands still: likes are refused", "by", x.viewer())
 		begin := time.Now()

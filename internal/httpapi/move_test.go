@@ -211,6 +211,25 @@ func TestFreezeEndsWithSilence(t *testing.T) {
 	})
 }
 
+// TestFreezeRefusesAtOnce checks that a refusal does not wait for a body that goes on.
+func TestFreezeRefusesAtOnce(t *testing.T) {
+	s := newService(t)
+	server := httptest.NewServer(s.admin)
+	defer server.Close()
+	out, in := io.Pipe()
+	defer in.Close()
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	res, err := client.Post(server.URL+"/admin/v1/freeze", "application/octet-stream", out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusUnauthorized {
+		t.Errorf("status %s", res.Status)
+	}
+}
+
 // TestFreezeEndsWithTheServer checks that a stop does not wait for the next sign of
 // life.
 func TestFreezeEndsWithTheServer(t *testing.T) {

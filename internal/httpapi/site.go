@@ -58,6 +58,7 @@ type access struct {
 	write   bool   // the limit of one user's likes applies, else that of their reads
 	system  bool   // open to everybody, without a limit: documents and health
 	endless bool   // the request's timeout does not apply
+	duplex  bool   // an answer, also a refusal, does not wait for the end of the body
 }
 
 // handler builds a site. A request passes the layers from the last to the first.
@@ -83,6 +84,9 @@ func (s *site) enter(rt *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.route = rt
+		if rt.access.duplex {
+			_ = http.NewResponseController(x.ResponseWriter).EnableFullDuplex() // HTTP/2 is so by itself
+		}
 		if !rt.access.endless {
 			ctx, cancel := context.WithTimeout(r.Context(), s.cfg.RequestTimeout)
 			defer cancel()

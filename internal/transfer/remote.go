@@ -34,11 +34,14 @@ type Remote struct {
 	RetryFor time.Duration
 	// Timeout bounds one attempt of a Call; 0 waits.
 	Timeout time.Duration
+	// Client makes the connections; nil is http.DefaultClient.
+	Client *http.Client
 }
 
 // Problem is an answer other than 2xx. By errors.Is it is [like.ErrInvalid] for a
-// request that is refused for what it says, and [like.ErrUnavailable] for one that
-// may succeed later.
+// request that is refused for what it says, [like.ErrUnavailable] for one that may
+// succeed later, and [errors.ErrUnsupported] for one that the server's store cannot
+// serve.
 type Problem struct {
 	Status int
 	Code   string // stable, "" when the answer was not likewise's own
@@ -66,6 +69,8 @@ func (p *Problem) Unwrap() error {
 	case p.Status == http.StatusRequestTimeout, p.Status == http.StatusTooManyRequests,
 		p.Status >= 500 && p.Status != http.StatusNotImplemented:
 		return like.ErrUnavailable
+	case p.Status == http.StatusNotImplemented:
+		return errors.ErrUnsupported
 	}
 	return nil
 }
@@ -73,6 +78,17 @@ func (p *Problem) Unwrap() error {
 // Batch is a [Send] to the server. Commands are idempotent, so that it repeats
 // what got no answer.
 func (r *Remote) Batch(ctx context.Context, cmds []like.Command) error {
+	_, err := r.batch(ctx, "/v1/likes:batch", cmds)
+	return err
+}
+
+// result is the answer to one command of a batch.
+type result struct {
+	Liked bool
+	Count int64
+}
+
+func (r *Remote) batch(ctx context.Context, path string, cmds []like.Command) ([]result, error) {
 	type command struct {
 		Op string `json:"op"`
 		jsonLine
@@ -84,15 +100,15 @@ func (r *Remote) Batch(ctx context.Context, cmds []like.Command) error {
 		body.Commands[i] = command{c.Op.String(), lineOf(c.Item, c.User, c.At)}
 	}
 	var answer struct {
-		Results []json.RawMessage `json:"results"`
+		Results []result
 	}
-	if err := r.Call(ctx, http.MethodPost, "/v1/likes:batch", body, &answer); err != nil {
-		return err
+	if err := r.Call(ctx, http.MethodPost, path, body, &answer); err != nil {
+		return nil, err
 	}
 	if len(answer.Results) != len(cmds) {
-		return fmt.Errorf("%w: %d commands got %d results", like.ErrCorrupt, len(cmds), len(answer.Results))
+		return nil, fmt.Errorf("%w: %d commands got %d results", like.ErrCorrupt, len(cmds), len(answer.Results))
 	}
-	return nil
+	return answer.Results, nil
 }
 
 // Call sends one request that may be repeated, and decodes the answer into out; a
@@ -142,17 +158,25 @@ func (r *Remote) Stream(ctx context.Context, method, path string) (answer io.Rea
 
 // open sends one request once and returns the body of a 2xx answer.
 func (r *Remote) open(ctx context.Context, method, path string, body []byte) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(r.URL, "/")+path, bytes.NewReader(body))
+	if body == nil {
+		return r.send(ctx, method, path, "", http.NoBody)
+	}
+	return r.send(ctx, method, path, "application/json", bytes.NewReader(body))
+}
+
+// send is open with a body that may be under way still.
+func (r *Remote) send(ctx context.Context, method, path, media string, body io.Reader) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(r.URL, "/")+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", like.ErrInvalid, err)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	if media != "" {
+		req.Header.Set("Content-Type", media)
 	}
 	if r.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+r.Token)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := cmp.Or(r.Client, http.DefaultClient).Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w; is `likewise serve` running there?", like.ErrUnavailable, err)
 	}
