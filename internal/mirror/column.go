@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -147,8 +148,9 @@ func (c *column) flush(ctx context.Context) error {
 		c.metrics.flushes.Inc()
 		c.metrics.skipped.Add(float64(len(ids) - len(writable)))
 		c.succeeded(ctx)
+		return nil
 	}
-	return err
+	return fmt.Errorf("flush: %w", err)
 }
 
 // connect makes sure of a connection and of the table behind it. Behind a new

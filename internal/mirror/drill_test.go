@@ -118,6 +118,30 @@ func TestDatabaseDown(t *testing.T) {
 	}
 }
 
+// TestBehindPooler mirrors through a pooler that lends a connection for each
+// transaction, by two mirrors that share what connections there are.
+func TestBehindPooler(t *testing.T) {
+	server := servers.Postgres(t)
+	url := server.Database(t)
+	a := connected(t, url, posts, "INSERT INTO posts (id) SELECT generate_series(1, 1500)")
+	table := a.table()
+	table.URL = servers.PgBouncer(t, url).URL()
+	l := newLedger(t, memory.Config{})
+	mirrors := []*running{run(t, l, l, fast(table)), run(t, l, l, fast(table))}
+	want := a.zeros()
+	for id := range want {
+		likes(t, l, id, 2)
+		want[id] = 2
+	}
+	a.become(want)
+	for _, x := range mirrors {
+		x.swept()
+		if got := value(x.posts().metrics.errors); got != 0 {
+			t.Errorf("%v errors: %s", got, x.log)
+		}
+	}
+}
+
 // sever cuts the connections of all mirrors of the database.
 func (a *application) sever() {
 	a.t.Helper()
