@@ -82,7 +82,7 @@ var forTests = []string{like, ledger, memory, suite, harness, servers}
 var testsOf = map[string][]string{
 	"client":           {"internal/auth", "internal/counts", "internal/httpapi", "internal/live"},
 	"internal/httpapi": {"internal/hot"},
-	"internal/move":    {store},
+	"internal/move":    {store, shared, servers},
 	"internal/redis":   {"internal/counts"},
 }
 
