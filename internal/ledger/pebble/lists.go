@@ -148,20 +148,18 @@ func (h *newestRows) page(user like.User, n int) (ledger.Page, error) {
 }
 
 // scan calls use with each key and value in [from, to), valid during the call,
-// until use returns false or an error.
-func scan(r pdb.Reader, from, to []byte, use func(key, value []byte) (bool, error)) error {
+// until use returns false or an error. What use does may end in a panic.
+func scan(r pdb.Reader, from, to []byte, use func(key, value []byte) (bool, error)) (err error) {
 	it, err := r.NewIter(&pdb.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return storeError(err)
 	}
+	defer func() { err = errors.Join(err, storeError(it.Close())) }()
 	for more := it.First(); more; more = it.Next() {
 		goOn, err := use(it.Key(), it.Value())
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
-		if !goOn {
-			break
+		if err != nil || !goOn {
+			return err
 		}
 	}
-	return storeError(errors.Join(it.Error(), it.Close()))
+	return storeError(it.Error())
 }

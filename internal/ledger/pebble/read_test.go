@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	pdb "github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -267,5 +268,24 @@ func checkGate(t *testing.T, g *gate, present map[string]bool, r *rand.Rand) {
 		if !g.mayHave([]byte(key)) {
 			t.Fatalf("the gate misses %q", key)
 		}
+	}
+}
+
+// TestExportLeftInAPanic checks that whoever reads may break off in any way: the
+// admin API does it with a panic when the client has gone.
+func TestExportLeftInAPanic(t *testing.T) {
+	l := openTest(t, testConfig(t, newCrashFS(), time.Now))
+	cmd := like.Command{Item: like.Item{Collection: "posts", ID: "1"}, User: "u", Op: like.OpLike}
+	if _, err := l.Apply(t.Context(), cmd); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		for range l.Export(t.Context()) {
+			panic("the client has gone")
+		}
+	}()
+	if err := l.Close(); err != nil {
+		t.Errorf("Close: %v", err)
 	}
 }
