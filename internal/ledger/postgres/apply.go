@@ -24,10 +24,11 @@ var applyFastSQL = strings.Replace(applySQL, "ON CONFLICT DO NOTHING", "", 1)
 // Every transaction that changes facts ends by itself when its node vanishes in the
 // middle, never scans a table, whatever the planner knew of it when it was empty, and
 // says whether the ledger may be written to. apply.sql has one good plan: to plan it
-// for every batch anew takes ten times as long as to run it for a command.
+// for every batch anew takes ten times as long as to run it for a command. Where a scan
+// cannot be avoided it seems so expensive that the planner would also compile it.
 const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
 	FROM set_config('idle_in_transaction_session_timeout', '10s', true) a, set_config('enable_seqscan', 'off', true) b,
-		set_config('plan_cache_mode', 'force_generic_plan', true) c`
+		set_config('plan_cache_mode', 'force_generic_plan', true) c, set_config('jit', 'off', true) d`
 
 // step is one operation for each of some pairs: what one transaction applies.
 type step struct {
@@ -94,7 +95,7 @@ func (s *step) read(rows pgx.Rows) (*outcome, error) {
 		case "batch":
 			o.added, o.removed, o.base, answered = n, a, like.Stamp(b), true
 		case "xact":
-			o.tx = transaction{id: uint64(n), timeline: a}
+			o.tx = transaction{id: uint64(n), era: a}
 		}
 		return nil
 	})

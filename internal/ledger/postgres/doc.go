@@ -22,7 +22,8 @@
 //     own state is taken out of the total and put back once. Likes that were removed
 //     lately are remembered until their deltas are drained.
 //   - W9, and a connection that dies at COMMIT: the transaction is asked for by its
-//     id (pg_xact_status) before the batch is sent again.
+//     id (pg_xact_status) before the batch is sent again. After a crash of the server
+//     ids do not tell any more, and the batch fails with its outcome unknown.
 //   - W11: stamps start above the largest one in the outbox and the journal.
 //   - F1: the journal is polled by transaction id from the oldest one that was
 //     still running at the last poll (pg_snapshot_xmin), never by a sequence or a

@@ -14,10 +14,11 @@ import (
 )
 
 // transaction names a transaction so that its fate can be asked for later. An id is
-// unique within a timeline only: a standby that took over may use it again.
+// unique within an era only: a server that crashed gives out again the ids that it
+// lost from its log, and so does a standby that took over.
 type transaction struct {
-	id       uint64
-	timeline int64
+	id  uint64
+	era int64 // 0 when it had none
 }
 
 var (
@@ -120,6 +121,9 @@ func (s *shard) transact(ctx context.Context, st *step, sql string) (*outcome, e
 	}
 	if err == nil {
 		conn.Release()
+		if o.tx.id != 0 && o.tx.era == 0 {
+			s.beginEra(ctx)
+		}
 		return o, nil
 	}
 	discard(ctx, conn)
@@ -181,10 +185,10 @@ func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step, sql s
 func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error {
 	s.unanswered.Add(1)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		status, timeline, err := s.fate(ctx, tx)
+		status, same, err := s.fate(ctx, tx)
 		switch {
-		case err == nil && timeline != tx.timeline:
-			return fmt.Errorf("%w: another server took over: %w", errUnknown, cause)
+		case err == nil && !same:
+			return fmt.Errorf("%w: the database crashed or another server took over: %w", errUnknown, cause)
 		case err == nil && status == "committed":
 			return nil
 		case err == nil && status == "aborted":
@@ -197,16 +201,28 @@ func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error 
 }
 
 // fate asks for the status of a transaction: committed, aborted, in progress, or
-// nothing.
-func (s *shard) fate(ctx context.Context, tx transaction) (status string, timeline int64, err error) {
-	// Two statements, because the second one fails for an id that this server never
-	// gave out, and then the first one says why.
-	const timelineSQL = "SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint"
-	if err := s.write.QueryRow(ctx, timelineSQL).Scan(&timeline); err != nil || timeline != tx.timeline {
-		return "", timeline, err
+// nothing. It is of use only when the era is the same.
+func (s *shard) fate(ctx context.Context, tx transaction) (status string, same bool, err error) {
+	// The era after the status, so that no crash can come between them unseen. A server
+	// that never gave out the id has an error for it.
+	asked := s.write.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::text::xid8), '')", fmt.Sprint(tx.id)).Scan(&status)
+	var era int64
+	if err := s.write.QueryRow(ctx, "SELECT coalesce((SELECT id FROM likewise.era WHERE only_row), 0)").Scan(&era); err != nil {
+		return "", false, err
 	}
-	err = s.write.QueryRow(ctx, "SELECT coalesce(pg_xact_status($1::text::xid8), '')", fmt.Sprint(tx.id)).Scan(&status)
-	return status, timeline, err
+	if era != tx.era || era == 0 {
+		return "", false, nil
+	}
+	return status, true, asked
+}
+
+// beginEra makes an era when a crash has ended the last one. That it fails leaves
+// transactions without one, whose fate cannot be asked for.
+func (s *shard) beginEra(ctx context.Context) {
+	const eraSQL = "INSERT INTO likewise.era (id) VALUES (hashtextextended(gen_random_uuid()::text, 0)) ON CONFLICT DO NOTHING"
+	if _, err := s.write.Exec(ctx, eraSQL); err != nil {
+		s.log.Warn("no era of transaction ids was begun", "error", err)
+	}
 }
 
 // changed notes what a transaction did.

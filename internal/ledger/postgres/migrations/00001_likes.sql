@@ -61,6 +61,14 @@ CREATE INDEX drains_tx ON likewise.drains (tx);
 CREATE INDEX drains_last ON likewise.drains (last);
 CREATE INDEX drains_at ON likewise.drains (at);
 
+-- The time within which a transaction id belongs to one transaction. A server that
+-- crashed gives out again the ids that it lost from its log, and so does a standby that
+-- took over: both empty an unlogged table. A single row, or none until the next write.
+CREATE UNLOGGED TABLE likewise.era (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    id       bigint NOT NULL
+);
+
 -- Which part of which set of databases this one is; a single row.
 CREATE TABLE likewise.layout (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),

@@ -64,7 +64,7 @@ FROM unnest($9::text[]) WITH ORDINALITY AS u (item, ord),
 UNION ALL
 SELECT 'batch', (SELECT count(*) FROM added), (SELECT count(*) FROM removed), base FROM clock
 UNION ALL
--- Which transaction on which timeline changed something, for asking what became of it.
-SELECT 'xact', pg_current_xact_id()::text::bigint, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint, 0
+-- Which transaction of which era changed something, for asking what became of it.
+SELECT 'xact', pg_current_xact_id()::text::bigint, coalesce((SELECT id FROM likewise.era WHERE only_row), 0), 0
 FROM clock
 WHERE EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM removed)
