@@ -54,6 +54,9 @@ type Harness struct {
 	// Backlog is a number of changed items at which a feed that is not read has
 	// certainly given up; 0 leaves that part of F3 out.
 	Backlog int
+	// Brief says that a command costs so much that walks under churn are repeated only
+	// once for each page size.
+	Brief bool
 	// Lacks names the rules that the driver does not keep.
 	Lacks []Lack
 }

@@ -209,8 +209,12 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 			r.try(op(number, like.OpLike, like.Stamp(990+rng.IntN(40))))
 		}
 	}
+	rounds := 8
+	if r.h.Brief {
+		rounds = 4
+	}
 	r.whileChurning(step, func() {
-		for round := range 8 {
+		for round := range rounds {
 			found := map[any]bool{}
 			for _, f := range walk(round%4 + 1) {
 				found[id(f)] = true

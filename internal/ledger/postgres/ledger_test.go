@@ -11,6 +11,7 @@ import (
 	"likewise/internal/ledger"
 	"likewise/internal/ledger/conformance"
 	"likewise/internal/like"
+	"likewise/test/harness"
 )
 
 // nodes is a ledger of several nodes over the same databases. Each command goes to
@@ -122,6 +123,7 @@ func harnessOf(name string, count int, config func(tb testing.TB) Config) confor
 		Injure:  injure,
 		Settle:  20 * time.Millisecond,
 		Backlog: ledger.FeedBacklog + 1,
+		Brief:   !harness.Heavy(),
 	}
 }
 
@@ -149,21 +151,34 @@ func shared(owner testing.TB, shards int) func(testing.TB) Config {
 }
 
 func TestConformance(t *testing.T) {
-	t.Parallel()
 	conformance.Run(t, harnessOf("postgres", 1, shared(t, 1)))
 }
 
 func TestConformanceOfTwoNodes(t *testing.T) {
-	t.Parallel()
+	heavyTest(t)
 	conformance.Run(t, harnessOf("postgres, two nodes", 2, shared(t, 1)))
+}
+
+func TestConformanceOfThreeDatabases(t *testing.T) {
+	heavyTest(t)
+	conformance.Run(t, harnessOf("postgres, three databases", 1, shared(t, 3)))
 }
 
 func TestModel(t *testing.T) {
 	t.Parallel()
-	conformance.Model(t, harnessOf("", 1, shared(t, 1)), 0)
-}
-
-func TestModelOfTwoNodes(t *testing.T) {
-	t.Parallel()
-	conformance.Model(t, harnessOf("", 2, shared(t, 1)), 0)
+	for _, tt := range []struct {
+		name             string
+		nodes, databases int
+	}{
+		{"one node", 1, 1},
+		{"two nodes", 2, 1},
+		{"two nodes and three databases", 2, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.nodes != 2 || tt.databases != 1 {
+				heavyTest(t)
+			}
+			conformance.Model(t, harnessOf("", tt.nodes, shared(t, tt.databases)), 0)
+		})
+	}
 }

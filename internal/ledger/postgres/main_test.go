@@ -97,8 +97,8 @@ func (d *databases) take(tb testing.TB) string {
 		defer cancel()
 		conn, err := pgx.Connect(ctx, url)
 		if err == nil {
-			_, err = conn.Exec(ctx, `TRUNCATE likewise.likes, likewise.totals, likewise.outbox, likewise.unliked,
-				likewise.drains, likewise.layout RESTART IDENTITY`)
+			_, err = conn.Exec(ctx, `DELETE FROM likewise.likes; DELETE FROM likewise.totals; DELETE FROM likewise.outbox;
+				DELETE FROM likewise.unliked; DELETE FROM likewise.drains; DELETE FROM likewise.layout`)
 			conn.Close(ctx)
 		}
 		if err != nil {
