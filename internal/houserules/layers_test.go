@@ -67,6 +67,7 @@ var layers = map[string][]string{
 	"test/crash":          {},
 	"test/deploy":         {harness, servers},
 	"test/footprint":      {},
+	"test/move":           {harness, servers},
 	"test/overload":       {},
 	"test/realdata":       {},
 	"test/scenarios":      {harness, servers},
