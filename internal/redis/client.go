@@ -53,6 +53,10 @@ func Open(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Client, err
 	if err != nil {
 		return nil, err
 	}
+	return open(cfg, option, log, reg), nil
+}
+
+func open(cfg Config, option rueidis.ClientOption, log *slog.Logger, reg prometheus.Registerer) *Client {
 	c := &Client{
 		cfg:       cfg,
 		option:    option,
@@ -66,7 +70,7 @@ func Open(cfg Config, log *slog.Logger, reg prometheus.Registerer) (*Client, err
 	c.closing, c.stop = context.WithCancel(context.Background())
 	c.own.Go(c.watch)
 	c.own.Go(c.write)
-	return c, nil
+	return c
 }
 
 // Close gives up what is under way and queued, and waits for it. Later calls are

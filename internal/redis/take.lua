@@ -7,10 +7,16 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local token, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local full = tonumber(redis.call('GET', KEYS[1])) or now
--- A clock that stepped back, or that of another node, must not lock anybody out.
-full = math.max(now, math.min(full, now + window))
-local missing = full - now
-if ARGV[3] == '1' and missing + token <= window then
-  redis.call('SET', KEYS[1], string.format('%.0f', full + token), 'PX', math.ceil((missing + token) / 1000))
+local missing = math.max(full - now, 0)
+local left = missing
+-- More than a bucket can lack: the clock stepped back, or is that of another node.
+-- The bucket is empty from now on, and fills up.
+if missing > window then
+  missing, left = window, window
+elseif missing + token <= window then
+  left = missing + token
+end
+if ARGV[3] == '1' and now + left ~= full and left > 0 then
+  redis.call('SET', KEYS[1], string.format('%.0f', now + left), 'PX', math.ceil(left / 1000))
 end
 return missing
