@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,9 @@ import (
 // TestParts follows likes through processes of one part each: what the one leaves
 // undone the next one does when it starts.
 func TestParts(t *testing.T) {
-	const users = 10
 	keys, database := harness.NewKeys(t), servers.Database(t)
 	part := func(role string, flags ...string) *harness.Node {
-		n := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: append([]string{"--role", role, "--ledger", database}, flags...)})
+		n := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: slices.Concat([]string{"--role", role, "--ledger", database}, patient, flags)})
 		n.StartReady(t.Context())
 		return n
 	}
