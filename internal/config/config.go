@@ -130,7 +130,7 @@ type Postgres struct {
 // Shared says how a node uses Redis.
 type Shared struct {
 	Prefix   string        `key:"prefix" default:"likewise" doc:"begins the name of every key and channel in Redis; installations that share a Redis need one each"`
-	TotalTTL time.Duration `key:"total_ttl" default:"10s" min:"100ms" max:"24h" doc:"time that Redis keeps a total which nobody renews"`
+	TotalTTL time.Duration `key:"total_ttl" default:"2s" min:"100ms" max:"24h" doc:"time that Redis keeps a total which nobody renews; for so long a number may be old when a node dies before it could tell Redis the new one"`
 	Timeout  time.Duration `key:"timeout" default:"50ms" min:"1ms" max:"10s" doc:"time for one call to Redis; after it the node goes on without"`
 }
 
