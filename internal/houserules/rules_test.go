@@ -173,6 +173,7 @@ var sleeps = map[string]string{
 	"internal/live/bench_linux_test.go connect":                     "paces the connections of a benchmark",
 	"internal/live/plain_test.go TestPlainStreams":                  "a stream must outlive the deadline of one write",
 	"test/crash/crash_test.go TestKillsUnderLoad":                   "kills at a moment drawn by lot",
+	"test/crash/nodes_test.go pause":                                "kills at a moment drawn by lot",
 	"test/footprint/footprint_test.go TestFootprint":                "idle is a length of time",
 	"test/scenarios/durability.go survivesKill":                     "kills at a moment drawn by lot",
 	"test/scenarios/durability.go syncBeforeAnswer":                 "the tracer does not say when it has written a call down",

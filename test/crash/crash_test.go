@@ -1,17 +1,15 @@
-// Package crash kills the running program again and again in the middle of load
-// and checks after each restart that nothing acknowledged was lost and nothing
-// was half done.
+// Package crash kills the running program, and the servers that several nodes of it
+// share, again and again in the middle of load, and checks each time that nothing
+// acknowledged was lost, nothing was half done and nothing was counted twice.
 //
 // LIKEWISE_KILLS sets the number of kills; LIKEWISE_SEED repeats the choices of
 // an earlier run (not its timing).
 package crash
 
 import (
-	"context"
 	"math/rand/v2"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,12 +18,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-const (
-	users   = 300
-	items   = 60 // the first one takes half of the load
-	workers = 64
-	target  = 100_000 // acknowledgements of a full run
-)
+const target = 100_000 // acknowledgements of a full run
 
 // setting reads a number from the environment.
 func setting[T int | uint64](t *testing.T, name string, otherwise T) T {
@@ -85,37 +78,4 @@ func TestKillsUnderLoad(t *testing.T) {
 	}
 	node.Stop()
 	t.Logf("%d acknowledged, %d cut off by %d kills", load.Acks.Acked(), unanswered, kills)
-}
-
-// load is many users who like and unlike a hot item and some others.
-type load struct {
-	harness.Recorder
-}
-
-// start runs the workers until stop is called, which waits for them.
-func (l *load) start(ctx context.Context, seed uint64) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	for k := range workers {
-		wg.Go(func() {
-			choices := rand.New(rand.NewPCG(seed, uint64(k)))
-			for ctx.Err() == nil {
-				item := 0
-				if choices.IntN(2) == 0 {
-					item = 1 + choices.IntN(items-1)
-				}
-				user, like := "u"+strconv.Itoa(choices.IntN(users)), choices.IntN(10) < 6
-				// A failure shows in what the checker finds and in the counted answers;
-				// without an answer the node is down and there is nothing more to do.
-				_, err := l.Set(context.WithoutCancel(ctx), user, harness.Post(strconv.Itoa(item)), like)
-				if err != nil && harness.StatusOf(err) == 0 {
-					return
-				}
-			}
-		})
-	}
-	return func() {
-		cancel()
-		wg.Wait()
-	}
 }

@@ -23,6 +23,7 @@ const (
 type LikeState struct {
 	Liked bool  `json:"liked"`
 	Count int64 `json:"count"`
+	AgeMS int64 `json:"age_ms"` // of a count that cannot be read again now; else absent
 }
 
 // Count is one entry of a counts answer.
@@ -30,6 +31,7 @@ type Count struct {
 	Item
 	Count     int64    `json:"count"`
 	Display   string   `json:"display"`
+	AgeMS     int64    `json:"age_ms"`      // of a count that cannot be read again now; else absent
 	LikedByMe *bool    `json:"liked_by_me"` // false or absent without a token
 	Friends   *Friends `json:"friends"`     // absent unless friends were asked for
 }

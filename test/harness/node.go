@@ -153,6 +153,21 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	return nil
 }
 
+// Ready reports whether the node says that it is ready.
+func (n *Node) Ready(ctx context.Context) bool {
+	n.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.AdminURL+"/readyz", nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
 // Signal sends a signal to the process.
 func (n *Node) Signal(sig os.Signal) {
 	n.t.Helper()
