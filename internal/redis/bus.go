@@ -43,7 +43,7 @@ func (b *Bus) Run(ctx context.Context) error {
 	}
 	err := ledger.Follow(ctx, b.ledger, ledger.Follower{
 		Live:    b.becomeLive,
-		Changed: b.out.Publish,
+		Changed: b.change,
 		Lost: func(err error) {
 			b.client.log.WarnContext(ctx, "feed of totals ended early", "error", err)
 			b.lose()
@@ -76,6 +76,13 @@ func (b *Bus) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
 			}
 		}
 	}
+}
+
+// change passes on what the ledger says. Where nobody told so before, the node that
+// moved a total could not: what Redis has of it may be old.
+func (b *Bus) change(totals []like.Total) {
+	b.out.Publish(totals)
+	b.client.Put(b.client.noted.missing(totals))
 }
 
 // becomeLive ends what was open while the ledger's feed was not.
@@ -140,6 +147,7 @@ func (b *Bus) receive(message rueidis.PubSubMessage) {
 		return
 	}
 	b.client.metrics.received.Add(float64(len(totals)))
+	b.client.noted.add(totals...) // who tells has written before
 	b.out.Publish(totals)
 }
 
@@ -149,8 +157,7 @@ func (c *Client) channel(segment int) string { return c.key(busFormat, tags[segm
 // tell sends what is to be told of a batch to all nodes, one message per channel.
 func (c *Client) tell(batch []offer) {
 	s, open := c.reach()
-	if s == nil {
-		c.metrics.publish.skipped.Inc()
+	if s == nil || len(batch) == 0 {
 		return
 	}
 	var told [segments][]like.Total

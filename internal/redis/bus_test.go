@@ -127,6 +127,57 @@ func testMalformedMessages(t *testing.T, r *servers.RedisServer) {
 	watch.sees(a, 1<<21)
 }
 
+func testCloseWritesWhatWasOffered(t *testing.T, r *servers.RedisServer) {
+	a, b := connect(t, settings(r.URL())), connect(t, settings(r.URL()))
+	watch := subscribe(t, b, silent{})
+	watch.sees(a, 1<<20)
+	totals := make([]like.Total, 2000)
+	for i := range totals {
+		totals[i] = total(1000+i, int64(i), 7)
+	}
+	a.Publish(totals)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range totals {
+		if got, ok := get(t, b, want.Item); !ok || got != want {
+			t.Fatalf("%v is %+v, %v in the cache", want, got, ok)
+		}
+	}
+	eventually(t, "the last change is told", func() bool {
+		return !slices.ContainsFunc(totals, func(t like.Total) bool { return watch.of(t.Item) != t })
+	})
+}
+
+// testOnlyWhatNobodyToldIsWritten has a node that moved totals and died before it
+// could tell: the others learn it from the ledger and write it.
+func testOnlyWhatNobodyToldIsWritten(t *testing.T, r *servers.RedisServer) {
+	a, b := connect(t, settings(r.URL())), connect(t, settings(r.URL()))
+	var l ledger.Broadcast
+	watch := subscribe(t, b, &l)
+	watch.sees(a, 1<<20)
+	item := like.Item{Collection: "games", ID: "1"}
+	version := func(v uint64) []like.Total { return []like.Total{{Item: item, Count: int64(v), Version: v}} }
+	appears := func(item like.Item, version uint64) {
+		t.Helper()
+		eventually(t, "it is written", func() bool { got, _ := get(t, a, item); return got.Version == version })
+	}
+	a.Publish(version(5))
+	eventually(t, "the change is told", func() bool { return watch.of(item).Version == 5 })
+	must(t, admin(t, r), "DEL", a.totalKey(item)) // to see whether somebody writes it
+	l.Publish(version(5))
+	l.Publish([]like.Total{total(1, 1, 1<<30)})
+	appears(post(1), 1<<30)
+	l.Publish(version(4))
+	l.Publish([]like.Total{total(1, 1, 1<<31)})
+	appears(post(1), 1<<31)
+	if got, ok := get(t, a, item); ok {
+		t.Errorf("%+v was written, which another node had told", got)
+	}
+	l.Publish(version(6))
+	appears(item, 6)
+}
+
 // TestSubscriptionsComeBack takes away what they hang on.
 func TestSubscriptionsComeBack(t *testing.T) {
 	t.Run("node restarts", func(t *testing.T) {

@@ -77,32 +77,43 @@ func (c *Client) offer(totals []like.Total, tell bool) {
 	c.metrics.dropped.Add(float64(c.outbox.add(totals, tell)))
 }
 
-// write carries out what was offered.
+// write carries out what was offered. When the client is closed it goes on with what
+// is there, but not for long.
 func (c *Client) write() {
 	for {
 		select {
-		case <-c.closing.Done():
+		case <-c.leaving.Done():
+			for end := time.Now().Add(behind); time.Now().Before(end) && c.writeSome(); {
+			}
 			return
 		case <-c.outbox.wake:
 		}
-		for batch := c.outbox.take(); len(batch) > 0 && c.closing.Err() == nil; batch = c.outbox.take() {
-			c.store(batch)
-			c.tell(batch)
+		for c.leaving.Err() == nil && c.writeSome() {
 		}
 	}
+}
+
+// writeSome reports false when there is nothing more to write.
+func (c *Client) writeSome() bool {
+	batch := c.outbox.take()
+	if len(batch) == 0 {
+		return false
+	}
+	c.tell(c.store(batch))
+	return true
 }
 
 // behind bounds a call that nobody waits for.
 const behind = time.Second
 
-// store sets totals that are newer than those in the cache. A timeout leaves it
-// open whether they are there; either is right.
-func (c *Client) store(batch []offer) {
+// store sets totals that are newer than those in the cache, and returns the batch
+// without those of which that is not certain. They may be there all the same.
+func (c *Client) store(batch []offer) (stored []offer) {
 	s, open := c.reach()
 	if s == nil {
 		c.metrics.put.skipped.Inc()
 		c.metrics.dropped.Add(float64(len(batch)))
-		return
+		return nil
 	}
 	var asked set
 	var where []int
@@ -117,14 +128,27 @@ func (c *Client) store(batch []offer) {
 		asked.add(segment)
 		where = append(where, segment)
 		runs = append(runs, run{key, []string{formatTotal(o.total), c.ttl()}})
+		stored = append(stored, o)
 	}
 	if len(runs) == 0 {
 		c.metrics.put.skipped.Inc()
-		return
+		return nil
 	}
-	do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) (struct{}, set) {
-		return struct{}{}, failedSegments(setScript.exec(ctx, s, runs...), where)
+	failed, ok := do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) (set, set) {
+		failed := failedSegments(setScript.exec(ctx, s, runs...), where)
+		return failed, failed
 	})
+	if !ok {
+		return nil
+	}
+	sure := stored[:0]
+	for k, o := range stored {
+		if !failed.has(where[k]) {
+			sure = append(sure, o)
+			c.noted.add(o.total)
+		}
+	}
+	return sure
 }
 
 // ttl is the time to live in milliseconds, a little different each time: what was

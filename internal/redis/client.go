@@ -27,11 +27,15 @@ type Client struct {
 	metrics *metrics
 	breaker breaker
 	outbox  outbox
+	noted   *noted
 	places  chan struct{} // taken by calls under way
 
 	redis     atomic.Pointer[server] // nil until the first connection
 	connected chan struct{}          // closed then
-	closing   context.Context        // done when Close is called
+	leaving   context.Context        // done when Close is called
+	leave     context.CancelFunc
+	writer    sync.WaitGroup
+	closing   context.Context // done when everything has been written
 	stop      context.CancelFunc
 
 	mu     sync.RWMutex
@@ -62,20 +66,25 @@ func open(cfg Config, option rueidis.ClientOption, log *slog.Logger, reg prometh
 		option:    option,
 		log:       log.With("component", "redis"),
 		outbox:    newOutbox(),
+		noted:     newNoted(),
 		places:    make(chan struct{}, maxCalls),
 		connected: make(chan struct{}),
 	}
 	c.breaker.tripped = make(chan struct{}, 1)
 	c.metrics = newMetrics(reg, c.up)
 	c.closing, c.stop = context.WithCancel(context.Background())
+	c.leaving, c.leave = context.WithCancel(c.closing)
 	c.own.Go(c.watch)
-	c.own.Go(c.write)
+	c.writer.Go(c.write)
 	return c
 }
 
-// Close gives up what is under way and queued, and waits for it. Later calls are
-// answered as if Redis was down. Close again returns nil.
+// Close writes what was offered, for up to a second or two while Redis answers,
+// gives up what is still under way, and waits for it. Later calls are answered as if
+// Redis was down. Close again returns nil.
 func (c *Client) Close() error {
+	c.leave()
+	c.writer.Wait()
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()

@@ -2,7 +2,7 @@
 // version 7 or later: a cache of totals, a bus that tells all nodes what changed,
 // and rates per user.
 //
-//	counts ── Get, Put ──►┐            ┌── likewise:total:1:…   "version.count", for 10 s
+//	counts ── Get, Put ──►┐            ┌── likewise:total:1:…   "version.count", for a while
 //	ledger ── Publish ───►│   Client   ├── likewise:bus:1:{…}   16 sharded channels
 //	limit  ── Allow ─────►│ (breakers) └── likewise:limit:1:…   when the bucket is full
 //	live   ◄─ Feed ── Bus ┘
@@ -11,10 +11,12 @@
 //
 //   - Totals are absolute and have a version; the newest wins, in whatever order and
 //     however often they arrive. What does not parse is as good as absent.
-//   - A total is kept for a fixed time from the moment the ledger confirmed it, so
-//     one that a failover brought back is gone after that time.
 //   - The bus merges the ledger's own feed, which is complete, with messages from
-//     other nodes, which are faster and may be lost.
+//     other nodes, which are faster and may be lost. What only the ledger tells, of a
+//     node that died or could not write, every node writes to the cache.
+//   - A total is kept for a fixed time from the moment the ledger confirmed it, so
+//     one that a failover of Redis brought back, or that all nodes died before they
+//     could replace, is gone after that time.
 //   - Each call has a short deadline. After a few failures calls are not made for a
 //     moment: counts come from the ledger, and limits are those of this process, so
 //     N nodes allow up to N times the limit.

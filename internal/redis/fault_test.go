@@ -93,7 +93,7 @@ func TestCloseWithoutRedis(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(start); took > 2*time.Second {
+			if took := time.Since(start); took > 4*time.Second {
 				t.Errorf("Close took %s", took)
 			}
 			bounded(t, c, mustLimiter(t, c, "user", limit.DefaultUser()))

@@ -50,6 +50,8 @@ func runAll(t *testing.T, r *servers.RedisServer) {
 		{"changes reach other nodes", testChangesReachOtherNodes},
 		{"changes in any order", testChangesInAnyOrder},
 		{"malformed messages", testMalformedMessages},
+		{"close writes what was offered", testCloseWritesWhatWasOffered},
+		{"only what nobody told is written", testOnlyWhatNobodyToldIsWritten},
 		{"limit of one user", testLimitOfOneUser},
 		{"one limit on all nodes", testOneLimitOnAllNodes},
 		{"limit and clocks", testLimitAndClocks},
