@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -42,53 +44,98 @@ func record(ctx context.Context, pool *pgxpool.Pool, p place) (place, error) {
 // arrange returns, for each shard number, which of the databases it is. Items are
 // placed by the number of databases, so that a ledger opens only with all of its
 // databases and no other; the order of the URLs does not matter. New databases get
-// their places in the order given.
+// their places in the order given, also while other nodes do the same.
 func arrange(ctx context.Context, pools []*pgxpool.Pool) ([]int, error) {
 	places := make([]place, len(pools))
-	old, fresh := place{}, 0
+	known, fresh := -1, 0
 	for n, pool := range pools {
 		p, ok, err := recorded(ctx, pool)
 		if err != nil {
 			return nil, err
 		}
+		places[n] = p
 		if ok {
-			old = p
+			known = n
 		} else {
 			fresh++
 		}
-		places[n] = p
 	}
-	if fresh == len(pools) {
-		old.ledger = newUUID()
-		for n, pool := range pools {
-			p, err := record(ctx, pool, place{ledger: old.ledger, shard: n, shards: len(pools)})
-			if err != nil {
-				return nil, err
-			}
-			places[n] = p
+	if fresh == 0 {
+		return match(places)
+	}
+	id := newUUID()
+	if known >= 0 { // another node is at it, or stopped in the middle
+		id = places[known].ledger
+		if begun, err := untouched(ctx, pools, places); err != nil || !begun {
+			return nil, cmp.Or(err, refuse("a database is new, but others hold likes already"))
 		}
+	}
+	if err := settle(ctx, pools, places, id); err != nil {
+		return nil, err
 	}
 	return match(places)
 }
 
+// untouched reports whether the databases that have a place hold nothing yet.
+func untouched(ctx context.Context, pools []*pgxpool.Pool, places []place) (bool, error) {
+	for n, p := range places {
+		if p.shards == 0 {
+			continue
+		}
+		var empty bool
+		err := pools[n].QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM likewise.likes)
+			AND NOT EXISTS (SELECT FROM likewise.outbox) AND NOT EXISTS (SELECT FROM likewise.totals)`).Scan(&empty)
+		if err != nil || !empty {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// settle gives every new database one of the places that are free. Nodes that do so at
+// once agree on the ledger by the first of these databases.
+func settle(ctx context.Context, pools []*pgxpool.Pool, places []place, id string) error {
+	taken := make([]bool, len(places))
+	for _, p := range places {
+		if p.shards == len(places) {
+			taken[p.shard] = true
+		}
+	}
+	for n := range places {
+		if places[n].shards != 0 {
+			continue
+		}
+		free := slices.Index(taken, false)
+		p, err := record(ctx, pools[n], place{ledger: id, shard: max(free, 0), shards: len(places)})
+		if err != nil {
+			return err
+		}
+		places[n], id = p, p.ledger
+		if p.shards == len(places) {
+			taken[p.shard] = true
+		}
+	}
+	return nil
+}
+
+// refuse says that databases do not make a ledger.
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s. Name exactly the databases that this ledger was made with; to change their number, move it with `likewise move`",
+		like.ErrInvalid, fmt.Sprintf(format, args...))
+}
+
 // match checks that places are those of one whole ledger.
 func match(places []place) ([]int, error) {
-	refuse := func(format string, args ...any) ([]int, error) {
-		return nil, fmt.Errorf("%w: %s. Name exactly the databases that this ledger was made with; to change their number, move it with `likewise move`",
-			like.ErrInvalid, fmt.Sprintf(format, args...))
-	}
 	order := make([]int, len(places))
 	taken := make([]bool, len(places))
 	for n, p := range places {
 		switch {
-		case p.shards == 0:
-			return refuse("database %d is new, but others hold a ledger already", n+1)
 		case p.shards != len(places):
-			return refuse("database %d belongs to a ledger of %d databases, %d are configured", n+1, p.shards, len(places))
+			return nil, refuse("database %d belongs to a ledger of %d databases, %d are configured", n+1, p.shards, len(places))
 		case p.ledger != places[0].ledger:
-			return refuse("databases 1 and %d belong to different ledgers", n+1)
+			return nil, refuse("databases 1 and %d belong to different ledgers", n+1)
 		case taken[p.shard]:
-			return refuse("part %d of the ledger is configured twice", p.shard+1)
+			return nil, refuse("part %d of the ledger is configured twice", p.shard+1)
 		}
 		taken[p.shard] = true
 		order[p.shard] = n

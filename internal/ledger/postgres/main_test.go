@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/test/harness"
 	"likewise/test/servers"
@@ -152,3 +155,24 @@ func eventually(tb testing.TB, what string, done func() bool) {
 }
 
 func post(id string) like.Item { return like.Item{Collection: "posts", ID: id} }
+func postN(n int) like.Item    { return post(strconv.Itoa(n)) }
+func userN(n int) like.User    { return like.User("u" + strconv.Itoa(n)) }
+
+// apply sends one command that has to succeed.
+func apply(tb testing.TB, l ledger.Writer, cmd like.Command) ledger.Ack {
+	tb.Helper()
+	ack, err := l.Apply(tb.Context(), cmd)
+	if err != nil {
+		tb.Fatalf("%v of %v by %q: %v", cmd.Op, cmd.Item, cmd.User, err)
+	}
+	return ack
+}
+
+// totalIs waits until a total is what it should be.
+func totalIs(tb testing.TB, l ledger.Reader, item like.Item, want int64) {
+	tb.Helper()
+	eventually(tb, fmt.Sprintf("the total of %v is %d", item, want), func() bool {
+		totals, err := l.Totals(tb.Context(), []like.Item{item})
+		return err == nil && totals[0].Count == want
+	})
+}
