@@ -107,48 +107,45 @@ func (c *Client) writeSome() bool {
 const behind = time.Second
 
 // store sets totals that are newer than those in the cache, and returns the batch
-// without those of which that is not certain. They may be there all the same.
-func (c *Client) store(batch []offer) (stored []offer) {
+// without those of which Redis said nothing. They may be there all the same.
+func (c *Client) store(batch []offer) (answered []offer) {
+	defer func() { c.metrics.dropped.Add(float64(len(batch) - len(answered))) }()
 	s, open := c.reach()
 	if s == nil {
 		c.metrics.put.skipped.Inc()
-		c.metrics.dropped.Add(float64(len(batch)))
 		return nil
 	}
 	var asked set
 	var where []int
 	var runs []run
+	var offers []offer
 	for _, o := range batch {
 		key := c.totalKey(o.total.Item)
-		segment := s.segment(key)
-		if open.has(segment) {
-			c.metrics.dropped.Inc()
-			continue
+		if segment := s.segment(key); !open.has(segment) {
+			asked.add(segment)
+			where = append(where, segment)
+			runs = append(runs, run{key, []string{formatTotal(o.total), c.ttl()}})
+			offers = append(offers, o)
 		}
-		asked.add(segment)
-		where = append(where, segment)
-		runs = append(runs, run{key, []string{formatTotal(o.total), c.ttl()}})
-		stored = append(stored, o)
 	}
 	if len(runs) == 0 {
 		c.metrics.put.skipped.Inc()
 		return nil
 	}
-	failed, ok := do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) (set, set) {
-		failed := failedSegments(setScript.exec(ctx, s, runs...), where)
-		return failed, failed
+	results, _ := do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) ([]rueidis.RedisResult, set) {
+		results := setScript.exec(ctx, s, runs...)
+		return results, failedSegments(results, where)
 	})
-	if !ok {
-		return nil
-	}
-	sure := stored[:0]
-	for k, o := range stored {
-		if !failed.has(where[k]) {
-			sure = append(sure, o)
-			c.noted.add(o.total)
+	for k, result := range results {
+		err := result.Error()
+		if err == nil {
+			c.noted.add(offers[k].total)
+		}
+		if !unreachable(err) {
+			answered = append(answered, offers[k])
 		}
 	}
-	return sure
+	return answered
 }
 
 // ttl is the time to live in milliseconds, a little different each time: what was
