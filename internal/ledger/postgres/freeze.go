@@ -1,12 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
 
 	"likewise/internal/ledger"
 	"likewise/internal/like"
@@ -21,7 +22,8 @@ const (
 	// freezerLock is held by whoever holds freezeLock alone, or waits for it.
 	freezerLock = migrationLock + 3
 
-	freezeCheck = time.Second // between two signs of life of the locks
+	freezeCheck   = time.Second      // between two signs of life of the locks
+	freezeTimeout = 10 * time.Second // of one sign
 )
 
 // errFrozen is the failure of a command that came while the ledger stands still.
@@ -76,23 +78,35 @@ func (s *shard) freeze(ctx context.Context) (pgx.Tx, error) {
 	return tx, nil
 }
 
-// holding runs while until it returns or a lock is lost.
+// holding runs while until it returns or a lock is lost. That the locks were held is
+// asked once more behind it: a lock may have been lost just before its end.
 func holding(ctx context.Context, lose context.CancelCauseFunc, txs []pgx.Tx, while func(ctx context.Context) error) error {
 	watching, stop := context.WithCancel(ctx)
-	group, watching := errgroup.WithContext(watching)
-	for _, tx := range txs {
-		group.Go(func() error {
-			for sleep(watching, freezeCheck) {
-				if _, err := tx.Exec(context.WithoutCancel(watching), "SELECT 1"); err != nil {
-					lose(fmt.Errorf("postgres: the standstill was lost: %w: %w", like.ErrUnavailable, err))
-					return nil
+	defer stop()
+	var watches sync.WaitGroup
+	held := make([]error, len(txs))
+	for n, tx := range txs {
+		watches.Go(func() {
+			for live := true; live && held[n] == nil; {
+				live = sleep(watching, freezeCheck)
+				if held[n] = holds(ctx, tx); held[n] != nil {
+					lose(held[n])
 				}
 			}
-			return nil
 		})
 	}
 	err := while(ctx)
 	stop()
-	_ = group.Wait() // their failures are the cause of ctx
-	return err
+	watches.Wait()
+	return cmp.Or(err, cmp.Or(held...))
+}
+
+// holds reports why the locks of a transaction are lost, or nil.
+func holds(ctx context.Context, tx pgx.Tx) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freezeTimeout)
+	defer cancel()
+	if _, err := tx.Exec(ctx, "SELECT 1"); err != nil {
+		return fmt.Errorf("postgres: the standstill was lost: %w: %w", like.ErrUnavailable, err)
+	}
+	return nil
 }
