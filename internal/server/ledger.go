@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -38,6 +39,11 @@ func openPostgres(ctx context.Context, cfg config.Config, o Options, reg prometh
 	to.OnCommit = func(c postgres.Commit) { m.observe(c.Commands, c.Wait) }
 	to.OnDrain = moved
 	l, err := postgres.Open(ctx, to)
+	if errors.Is(err, like.ErrUnavailable) {
+		// The driver lists what it tried in lines of their own.
+		tried := strings.Join(strings.Fields(err.Error()), " ")
+		return nil, fmt.Errorf("%s. Start PostgreSQL, or name a database that this machine may reach with --ledger", tried)
+	}
 	if err != nil {
 		return nil, err
 	}

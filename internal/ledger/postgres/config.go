@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"likewise/internal/ledger"
@@ -19,7 +20,7 @@ type Config struct {
 	// PgBouncer says that the URLs lead to PgBouncer in transaction mode, where
 	// nothing can be prepared.
 	PgBouncer bool
-	// MaxConnections to each database, from Writers+2 on.
+	// MaxConnections to each database, at least two more than Writers.
 	MaxConnections int
 
 	// Writers is how many transactions this node may have under way in a database.
@@ -48,6 +49,10 @@ type Config struct {
 	Logger *slog.Logger
 	// OnCommit is called behind every batch, from several goroutines.
 	OnCommit func(Commit)
+	// OnFatal is called when a database has gone back in time, as after a failover to a
+	// replica that lagged, or a restore. It ends the process: nothing else forgets
+	// every total that was told meanwhile.
+	OnFatal func(error)
 	// OnDrain is called with the totals that this process moved, after the commit and
 	// from several goroutines. The slice is the callee's.
 	OnDrain func([]like.Total)
@@ -70,6 +75,7 @@ func DefaultConfig() Config {
 		QueueAge:       5 * time.Second,
 		Drain:          true,
 		DrainInterval:  250 * time.Millisecond,
+		OnFatal:        func(error) { os.Exit(1) },
 	}
 }
 

@@ -23,7 +23,7 @@ var followSQL string
 type journal struct {
 	from uint64              // every drain of an older transaction was seen
 	seen map[uint64]struct{} // drains of later ones that were seen too
-	end  uint64              // no transaction from here on had begun
+	last like.Stamp          // the largest that was drained, which only grows
 	at   like.Stamp          // when, by the database's clock
 }
 
@@ -55,12 +55,12 @@ func (s *shard) follow(ctx context.Context) error {
 		return err
 	}
 	var fresh []like.Total
-	var from, end, tx uint64
-	var now, oldest int64
+	var from, tx uint64
+	var last, now, oldest int64
 	var moved columns
 	seen := map[uint64]struct{}{}
 	_, err = pgx.ForEachRow(rows, []any{
-		&from, &end, &now, &oldest, &tx, &moved.items, &moved.counts, &moved.versions,
+		&from, &last, &now, &oldest, &tx, &moved.items, &moved.counts, &moved.versions,
 	}, func() error {
 		if tx == 0 {
 			return nil
@@ -76,7 +76,14 @@ func (s *shard) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note(journal{from: from, seen: seen, end: end, at: like.Stamp(now)})
+	if last := like.Stamp(last); last < s.journal.last {
+		err := fmt.Errorf("%w: the database has gone back in time: drains up to %s were seen, it has them up to %s. "+
+			"Acknowledged likes may be lost; this process knows totals that are not true any more, and has to begin anew",
+			like.ErrCorrupt, s.journal.last.Time().Format(time.RFC3339), last.Time().Format(time.RFC3339))
+		s.log.Error("the ledger cannot go on", "error", err)
+		s.cfg.OnFatal(err)
+	}
+	s.note(journal{from: from, seen: seen, last: like.Stamp(last), at: like.Stamp(now)})
 	s.broadcast.Publish(fresh)
 	s.lag.Store(0)
 	if oldest > 0 {
@@ -89,13 +96,8 @@ func (s *shard) follow(ctx context.Context) error {
 func (s *shard) note(next journal) {
 	last := s.journal
 	s.journal = next
-	switch {
-	case last.at == 0: // the first time
-	case next.end < last.end:
-		s.log.Error("the database has gone back in time: what was acknowledged since may be lost, and totals are read again")
-		s.broadcast.Gap()
-	case next.at.Time().Sub(last.at.Time()) > retention/2:
-		s.log.Warn("drains may have been missed, totals are read again", "silence", next.at.Time().Sub(last.at.Time()).String())
+	if silence := next.at.Time().Sub(last.at.Time()); last.at != 0 && silence > retention/2 {
+		s.log.Warn("drains may have been missed, totals are read again", "silence", silence.String())
 		s.broadcast.Gap()
 	}
 }

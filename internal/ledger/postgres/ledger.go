@@ -23,6 +23,7 @@ type Ledger struct {
 	newest    atomic.Int64
 	life      context.Context // done when Close begins
 	end       context.CancelFunc
+	searches  sync.WaitGroup // for replicas that were away
 	closing   sync.Once
 	closed    atomic.Bool
 }
@@ -45,6 +46,7 @@ func (l *Ledger) Close() error {
 		l.closed.Store(true)
 		l.end()
 		l.broadcast.Close()
+		l.searches.Wait()
 		l.each(func(s *shard) { s.close() })
 	})
 	return nil
@@ -67,7 +69,7 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	for _, s := range l.shards {
 		silence := time.Since(time.Unix(0, s.alive.Load()))
 		if silence > max(2*time.Second, 4*l.cfg.DrainInterval) {
-			return fmt.Errorf("postgres ledger: %w: database %d has not answered for %s", like.ErrUnavailable, s.number, silence.Round(time.Second))
+			return fmt.Errorf("postgres ledger: %w: database %d has not answered for %s", like.ErrUnavailable, s.number+1, silence.Round(time.Second))
 		}
 	}
 	return nil

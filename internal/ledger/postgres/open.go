@@ -43,6 +43,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	defer cancel()
 	if err := l.open(starting); err != nil {
 		l.end()
+		l.searches.Wait()
 		for _, s := range l.shards {
 			s.release()
 		}
@@ -73,11 +74,11 @@ func (l *Ledger) open(ctx context.Context) error {
 	for number, n := range order {
 		arranged[number] = l.shards[n]
 		arranged[number].number = number
-		arranged[number].log = l.cfg.Logger.With("database", number)
+		arranged[number].log = l.cfg.Logger.With("database", number+1)
 	}
 	l.shards = arranged
-	for _, url := range l.cfg.Replicas {
-		if err := l.addReplica(ctx, url); err != nil {
+	for n, url := range l.cfg.Replicas {
+		if err := l.addReplica(ctx, n, url); err != nil {
 			return failure(ctx, "replica", err)
 		}
 	}
@@ -94,11 +95,11 @@ func (l *Ledger) open(ctx context.Context) error {
 
 // connect makes the connections of a shard and its tables.
 func (s *shard) connect(ctx context.Context, url string) (err error) {
-	writing := s.cfg.Writers + 2 // one for draining, one for asking what became of a batch
+	writing := s.cfg.Writers + 1 // one for draining
 	if s.write, err = s.cfg.pool(ctx, url, writing); err != nil {
 		return err
 	}
-	if s.read, err = s.cfg.pool(ctx, url, s.cfg.MaxConnections-writing+2); err != nil {
+	if s.read, err = s.cfg.pool(ctx, url, s.cfg.MaxConnections-writing); err != nil {
 		return err
 	}
 	if err := s.cfg.checkDatabase(ctx, s.write); err != nil {

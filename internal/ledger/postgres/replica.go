@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -17,6 +19,8 @@ import (
 const (
 	replicaWait = 20 * time.Millisecond
 	replicaRest = time.Second
+
+	replicaSearch = 5 * time.Second // between two looks for a replica that was away
 )
 
 // replica is a streaming replica of a shard's database.
@@ -28,34 +32,74 @@ type replica struct {
 	resting  time.Time // until then it is not asked
 }
 
-// addReplica connects a replica and finds out whose it is.
-func (l *Ledger) addReplica(ctx context.Context, url string) error {
+// replicas are those of a shard that were found.
+type replicas struct {
+	mu    sync.Mutex
+	found []*replica
+}
+
+func (r *replicas) list() []*replica {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.found
+}
+
+func (r *replicas) add(one *replica) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = append(r.found[:len(r.found):len(r.found)], one)
+}
+
+// addReplica connects a replica, the n-th of the configured ones. One that is away, or
+// has not replayed the making of the ledger, is looked for again in the background:
+// reads do without.
+func (l *Ledger) addReplica(ctx context.Context, n int, url string) error {
 	pool, err := l.cfg.pool(ctx, url, l.cfg.MaxConnections)
 	if err != nil {
 		return err
 	}
-	p, ok, err := recorded(ctx, pool)
-	if err == nil && (!ok || p.shard >= len(l.shards)) {
-		err = fmt.Errorf("%w: a replica belongs to none of the databases", like.ErrInvalid)
-	}
-	if err == nil {
-		err = sameLedger(ctx, l.shards[p.shard].write, p)
-	}
-	if err != nil {
-		pool.Close()
+	found, err := l.place(ctx, pool)
+	if found || errors.Is(err, like.ErrInvalid) {
+		if err != nil {
+			pool.Close()
+		}
 		return err
 	}
-	s := l.shards[p.shard]
-	s.replicas = append(s.replicas, &replica{pool: pool})
+	log := l.cfg.Logger.With("replica", n+1)
+	log.Warn("a replica cannot be used yet; reads go to the primary", "error", err)
+	l.searches.Go(func() {
+		for sleep(l.life, replicaSearch) {
+			if found, err = l.place(l.life, pool); found {
+				log.Info("the replica is used")
+				return
+			}
+			if errors.Is(err, like.ErrInvalid) {
+				log.Error("a replica is never used", "error", err)
+				break
+			}
+		}
+		pool.Close()
+	})
 	return nil
 }
 
-func sameLedger(ctx context.Context, primary *pgxpool.Pool, p place) error {
-	have, _, err := recorded(ctx, primary)
-	if err == nil && have != p {
-		err = fmt.Errorf("%w: a replica belongs to another ledger", like.ErrInvalid)
+// place gives a replica to the shard whose database it is one of.
+func (l *Ledger) place(ctx context.Context, pool *pgxpool.Pool) (found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, replicaSearch)
+	defer cancel()
+	p, ok, err := recorded(ctx, pool)
+	if err != nil || !ok {
+		return false, err
 	}
-	return err
+	if p.shards != len(l.shards) {
+		return false, fmt.Errorf("%w: a replica belongs to none of the databases", like.ErrInvalid)
+	}
+	s := l.shards[p.shard]
+	if have, _, err := recorded(ctx, s.write); err != nil || have != p {
+		return false, cmp.Or(err, fmt.Errorf("%w: a replica belongs to another ledger", like.ErrInvalid))
+	}
+	s.replicas.add(&replica{pool: pool})
+	return true, nil
 }
 
 // positions asks the primary how far its log reaches, once for all reads that wait for
@@ -124,10 +168,11 @@ func (s *shard) fresh(ctx context.Context, read func(*pgxpool.Pool) error) error
 // caughtUp returns a replica that has replayed everything acknowledged before the
 // call, or nil.
 func (s *shard) caughtUp(ctx context.Context) *replica {
-	if len(s.replicas) == 0 {
+	found := s.replicas.list()
+	if len(found) == 0 {
 		return nil
 	}
-	r := s.replicas[rand.N(len(s.replicas))]
+	r := found[rand.N(len(found))]
 	if r.rests() {
 		return nil
 	}

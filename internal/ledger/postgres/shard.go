@@ -24,7 +24,7 @@ type shard struct {
 	// Reads and writes have connections of their own, so that neither starves the
 	// other.
 	write, read *pgxpool.Pool
-	replicas    []*replica
+	replicas    replicas
 	positions   positions
 	queue       *queue
 	journal     journal
@@ -86,7 +86,7 @@ func (s *shard) pools() []*pgxpool.Pool {
 			pools = append(pools, pool)
 		}
 	}
-	for _, r := range s.replicas {
+	for _, r := range s.replicas.list() {
 		pools = append(pools, r.pool)
 	}
 	return pools
