@@ -56,7 +56,7 @@ func TestReadsFromReplicas(t *testing.T) {
 		QueueAge: time.Minute,
 		Replicas: []string{strings.Replace(database, hostOf(t, pg.URL()), hostOf(t, pg.Replica().URL()), 1)},
 	})
-	work := &load{pick: n.pick, seed: seed, enough: 60, ahead: true}
+	work := &load{pick: n.pick, seed: seed, enough: 40, ahead: true}
 	work.start(t)
 	breakAll(t, rng, []fault{
 		{"replica frozen", func() int {
@@ -139,16 +139,14 @@ func (n *nodes) faults(t *testing.T, rng *rand.Rand) []fault {
 	return []fault{
 		{"line severed", func() int {
 			m := any()
-			cut := m.line.Cut()
-			heal(t, m.line)
-			return cut
+			defer heal(t, m.line)
+			return cut(t, m.line)
 		}},
 		{"line down", func() int {
 			m := any()
-			cut := m.line.Cut()
-			rest(t.Context(), time.Duration(50+rng.IntN(400))*time.Millisecond)
-			heal(t, m.line)
-			return cut
+			defer heal(t, m.line)
+			defer rest(t.Context(), time.Duration(50+rng.IntN(400))*time.Millisecond)
+			return cut(t, m.line)
 		}},
 		{"connections ended by the database", func() int { return n.pg.Sever(t) }},
 		{"database stopped", func() int {
@@ -158,11 +156,11 @@ func (n *nodes) faults(t *testing.T, rng *rand.Rand) []fault {
 		}},
 		{"node killed", func() int {
 			m := any()
-			cut := m.line.Cut() // all that the database notices of it
+			broken := cut(t, m.line) // all that the database notices of it
 			m.ledger.Load().Close()
 			heal(t, m.line)
 			m.open(t)
-			return cut
+			return broken
 		}},
 	}
 }

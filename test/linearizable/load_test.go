@@ -1,6 +1,7 @@
 package linearizable
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -126,7 +127,7 @@ func breakAll(t *testing.T, rng *rand.Rand, faults []fault, times int) {
 // breakCommits lets some COMMITs on a line be lost, and the answers to more: so many in
 // a quick run that few histories are enough to notice what is applied twice.
 func breakCommits(line *servers.TCPProxy) {
-	of := harness.Size(24, 50)
+	of := harness.Size(32, 50)
 	line.OnCommit(func() servers.CommitFault {
 		switch rand.IntN(of) {
 		case 0:
@@ -150,6 +151,19 @@ func commitsBroke(t *testing.T, lines []*servers.TCPProxy) {
 	if commits == 0 || answers == 0 {
 		t.Error("no commit or no answer to one was lost")
 	}
+}
+
+// cut cuts a line as soon as there are connections on it, and says how many.
+func cut(t *testing.T, line *servers.TCPProxy) (connections int) {
+	t.Helper()
+	eventually(t, "a line is in use", func() error {
+		if connections = line.Cut(); connections > 0 {
+			return nil
+		}
+		heal(t, line)
+		return errors.New("no connection")
+	})
+	return connections
 }
 
 func heal(t *testing.T, line *servers.TCPProxy) {

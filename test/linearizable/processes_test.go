@@ -80,7 +80,7 @@ func TestProcesses(t *testing.T) {
 		breakCommits(line)
 		lines, members, clients = append(lines, line), append(members, m), append(clients, remote{client})
 	}
-	work := &load{seed: seed, enough: 60, pick: func(rng *rand.Rand) (int, node) {
+	work := &load{seed: seed, enough: 40, pick: func(rng *rand.Rand) (int, node) {
 		k := rng.IntN(len(clients))
 		return k, clients[k]
 	}}
@@ -99,9 +99,8 @@ func TestProcesses(t *testing.T) {
 		}},
 		{"line severed", func() int {
 			line := lines[rng.IntN(len(lines))]
-			cut := line.Cut()
-			heal(t, line)
-			return cut
+			defer heal(t, line)
+			return cut(t, line)
 		}},
 		{"node killed", func() int {
 			m := members[rng.IntN(len(members))]

@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // length is the steps of one sequence.
-const length = 20
+const length = 15
 
 // TestAllVariantsShowTheSame sends every sequence through every variant.
 func TestAllVariantsShowTheSame(t *testing.T) {
