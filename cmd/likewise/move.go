@@ -90,6 +90,6 @@ func moved(cmd *cobra.Command, how move.Config, r move.Report, err error) error 
 	if !how.Freeze {
 		end = "the source goes on, so that what changes from now on is not in the target"
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d likes: %d copied, %d corrected afterwards; %s\n", r.Likes, r.Copied, r.Changed, end)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d likes compared, %d copied, %d corrected afterwards; %s\n", r.Likes, r.Copied, r.Changed, end)
 	return err
 }

@@ -15,6 +15,8 @@ const maxChanged = 1 << 20
 // changes is the set of items that may differ. Safe for concurrent use.
 type changes struct {
 	limit int
+	begun chan struct{} // closed when it is known whether the feed is live
+	once  sync.Once
 
 	mu    sync.Mutex
 	items map[like.Item]struct{}
@@ -25,7 +27,9 @@ type changes struct {
 
 // newChanges returns a set that owes everything.
 func newChanges(limit int) *changes {
-	return &changes{limit: limit, items: map[like.Item]struct{}{}, all: true, last: time.Now()}
+	return &changes{
+		limit: limit, begun: make(chan struct{}), items: map[like.Item]struct{}{}, all: true, last: time.Now(),
+	}
 }
 
 // add adds an item. Beyond the limit a comparison of everything is owed instead.
@@ -75,6 +79,14 @@ func (c *changes) setLive(live bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live, c.all = live, true
+	c.once.Do(func() { close(c.begun) })
+}
+
+// oweAll notes that everything has to be compared again.
+func (c *changes) oweAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = true
 }
 
 // silence is how long nothing was added.

@@ -64,12 +64,20 @@ func (m *mover) move(ctx context.Context) (Report, error) {
 	following, stop := context.WithCancel(ctx)
 	var followed sync.WaitGroup
 	followed.Go(func() { m.follow(following) })
-	defer func() { stop(); followed.Wait() }()
-	err := m.run(ctx)
+	unfollow := func() { stop(); followed.Wait() }
+	defer unfollow()
+	err := m.run(ctx, unfollow)
 	return m.reported(), err
 }
 
-func (m *mover) run(ctx context.Context) error {
+// run carries out the stages. It calls unfollow when it does not matter any more what
+// changes.
+func (m *mover) run(ctx context.Context, unfollow func()) error {
+	select {
+	case <-m.changes.begun:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	if err := m.copyMissing(ctx); err != nil {
 		return err
 	}
@@ -85,6 +93,7 @@ func (m *mover) run(ctx context.Context) error {
 		if err := m.finish(ctx); err != nil {
 			return err
 		}
+		unfollow()
 		m.report.Frozen = time.Since(begin)
 		if m.cfg.Switch == nil {
 			return nil
@@ -109,11 +118,13 @@ func (m *mover) copyMissing(ctx context.Context) error {
 	case !empty && !m.cfg.Resume:
 		return ErrNotEmpty
 	case !empty:
+		m.changes.beginAll()
 		u, err := m.compareSums(ctx)
 		if err != nil || u.buckets == 0 {
 			return err
 		}
 		wanted = u.has
+		m.changes.oweAll()
 	}
 	defer m.show.stage("copying")()
 	group, ctx := errgroup.WithContext(ctx)

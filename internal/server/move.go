@@ -57,9 +57,9 @@ func Move(ctx context.Context, cfg config.Config, log *slog.Logger, how move.Con
 		if err := target.close(); err != nil || !source.served {
 			return err
 		}
-		fmt.Fprintf(how.Out, "The target holds exactly the %d likes of the source, which has stood still for %v and goes on so.\n"+
+		fmt.Fprintf(how.Out, "The target holds exactly the likes of the source, which has stood still for %v and goes on so.\n"+
 			"Now let everything use the target, stop the source's servers, and then end this with Ctrl-C.\n",
-			r.Likes, r.Frozen.Round(time.Millisecond))
+			r.Frozen.Round(time.Millisecond))
 		<-frozen.Done()
 		return source.left(ctx, frozen, how)
 	}
