@@ -29,7 +29,9 @@
 //     still running at the last poll (pg_snapshot_xmin), never by a sequence or a
 //     time, because the order of commits is neither.
 //   - R1 on replicas: a read asks the primary for its position in the log and waits
-//     until the replica has replayed it, else the primary answers.
+//     until the replica has replayed it, else the primary answers. A replica may
+//     show a commit that the primary does not show yet, so of two reads during a
+//     command the first may see it and the second not.
 //
 // The package must never: acknowledge before the COMMIT was answered or found, move a
 // total anywhere but in a drain or a repair, or read a total from a replica (two
