@@ -109,7 +109,9 @@ func startNodes(t *testing.T, pg *servers.PostgresServer, database string, with 
 		m.cfg.Writers = 2
 		m.cfg.QueueAge = age
 		m.cfg.DrainInterval = 50 * time.Millisecond
-		m.open(t)
+		if err := m.open(t); err != nil {
+			t.Fatal(err)
+		}
 		t.Cleanup(func() { m.ledger.Load().Close() })
 		n.members[k] = m
 		age *= 3
@@ -117,16 +119,12 @@ func startNodes(t *testing.T, pg *servers.PostgresServer, database string, with 
 	return n
 }
 
-// open opens the node's ledger, however often its line breaks meanwhile.
-func (m *member) open(t *testing.T) {
-	t.Helper()
-	eventually(t, "a node opens", func() error {
-		l, err := postgres.Open(t.Context(), m.cfg)
-		if err == nil {
-			m.ledger.Store(l)
-		}
-		return err
-	})
+func (m *member) open(t *testing.T) error {
+	l, err := postgres.Open(t.Context(), m.cfg)
+	if err == nil {
+		m.ledger.Store(l)
+	}
+	return err
 }
 
 func (n *nodes) pick(rng *rand.Rand) (int, node) {
@@ -159,7 +157,7 @@ func (n *nodes) faults(t *testing.T, rng *rand.Rand) []fault {
 			broken := cut(t, m.line) // all that the database notices of it
 			m.ledger.Load().Close()
 			heal(t, m.line)
-			m.open(t)
+			eventually(t, "a node opens on a line that breaks", func() error { return m.open(t) })
 			return broken
 		}},
 	}
