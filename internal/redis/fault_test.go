@@ -13,7 +13,7 @@ import (
 // hurried are settings of a test that waits for the timeout of calls.
 func hurried(url string) Config {
 	cfg := settings(url)
-	cfg.Timeout = 50 * time.Millisecond
+	cfg.Timeout = 200 * time.Millisecond
 	return cfg
 }
 
@@ -161,7 +161,9 @@ func TestOpenBreakerCostsNothing(t *testing.T) {
 // TestSlowRedis is too slow for every call, and then fast again.
 func TestSlowRedis(t *testing.T) {
 	proxy := servers.Proxy(t, servers.Redis(t).URL())
-	c := connect(t, hurried(proxy.URL()))
+	cfg := hurried(proxy.URL())
+	cfg.Timeout = 50 * time.Millisecond
+	c := connect(t, cfg)
 	l := mustLimiter(t, c, "user", limit.DefaultUser())
 	proxy.Delay(4 * c.cfg.Timeout)
 	for start := time.Now(); time.Since(start) < 2*time.Second; {
@@ -179,7 +181,9 @@ func TestSlowRedis(t *testing.T) {
 // answer, others do not wait for that.
 func TestConnectingDelaysNobody(t *testing.T) {
 	proxy := servers.Proxy(t, servers.Redis(t).URL())
-	c := connect(t, hurried(proxy.URL()))
+	cfg := hurried(proxy.URL())
+	cfg.Timeout = 50 * time.Millisecond
+	c := connect(t, cfg)
 	l := mustLimiter(t, c, "user", limit.DefaultUser())
 	subscribe(t, c, silent{}).sees(c, 1)
 	proxy.Delay(5 * time.Second)
