@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +22,7 @@ const (
 	fewItems = 1000
 	// maxPasses bounds the passes before the source stands still.
 	maxPasses = 8
-	// maxAttempts bounds the comparisons in a row after which no less differs.
+	// maxAttempts bounds the comparisons that do not bring the two nearer.
 	maxAttempts = 4
 )
 
@@ -209,28 +208,51 @@ func (m *mover) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	for before, stuck := math.MaxInt, 0; stuck < maxAttempts; {
-		items, err := m.pass(ctx, m.changes.take())
+	for try := (attempts{}); !try.exhausted(); {
+		left, err := m.settle(ctx)
 		if err != nil {
 			return err
 		}
-		m.changes.add(items...)
-		n := len(items)
+		if len(left) > 0 {
+			return differs(left)
+		}
+		if !m.cfg.VerifyAll && !m.changes.owesAll() {
+			return nil
+		}
+		n, err := m.compareAll(ctx)
 		if n == 0 {
-			if !m.cfg.VerifyAll && !m.changes.owesAll() {
-				return nil
-			}
-			if n, err = m.compareAll(ctx); n == 0 {
-				return err
-			}
+			return err
 		}
-		if stuck++; n < before {
-			stuck = 0
-		}
-		before = n
+		try.left(n)
 	}
-	return differs(m.changes.take())
+	return differs(nil)
 }
+
+// settle passes the changed items until none differs, and returns those that do not
+// become equal.
+func (m *mover) settle(ctx context.Context) (left []like.Item, err error) {
+	for try := (attempts{}); !try.exhausted(); {
+		left, err = m.pass(ctx, m.changes.take())
+		if err != nil || len(left) == 0 {
+			return nil, err
+		}
+
+		m.changes.add(left...)
+		try.left(len(left))
+	}
+	return left, nil
+}
+
+// attempts counts those in a row after which no less differed than ever before.
+type attempts struct{ count, least int }
+
+func (a *attempts) left(n int) {
+	if a.count++; a.least == 0 || n < a.least {
+		a.count, a.least = 0, n
+	}
+}
+
+func (a *attempts) exhausted() bool { return a.count >= maxAttempts }
 
 // verifyMoving compares everything while the source goes on: what differs and does
 // not change must not differ again.

@@ -249,18 +249,42 @@ func (l timeless) ApplyMany(ctx context.Context, cmds []like.Command) ([]ledger.
 
 // TestDiffers moves to targets that cannot be made equal.
 func TestDiffers(t *testing.T) {
-	for _, freeze := range []bool{true, false} {
+	for how, set := range map[string]func(*Config){
+		"comparing all": func(*Config) {}, "comparing what changed": func(c *Config) { c.VerifyAll = false },
+		"while the source goes on": func(c *Config) { c.Freeze = false },
+	} {
 		source, target := open(t, "memory"), open(t, "memory")
 		crowd{ledger: source, users: 20, items: 30}.fill(t, 500, 1)
 		cfg := config()
-		cfg.Freeze = freeze
+		set(&cfg)
 		cfg.Switch = func(context.Context, Report) error {
 			t.Error("the switch is offered")
 			return nil
 		}
 		if _, err := run(t.Context(), cfg, source, timeless{target}); !errors.Is(err, ErrDiffers) {
-			t.Errorf("standing still %v: error %v", freeze, err)
+			t.Errorf("%s: error %v", how, err)
 		}
+	}
+}
+
+// meddled is a target that somebody else writes to, whenever everything is compared.
+type meddled struct{ ledger.Ledger }
+
+func (l meddled) Export(ctx context.Context) iter.Seq2[like.Fact, error] {
+	for op := like.OpUnlike; op >= like.OpLike; op-- {
+		_, _ = l.Apply(ctx, like.Command{Item: like.Item{Collection: "posts", ID: "1"}, User: "meddler", Op: op})
+	}
+	return l.Ledger.Export(ctx)
+}
+
+// TestMeddled moves to a target that goes on changing.
+func TestMeddled(t *testing.T) {
+	source, target := open(t, "memory"), open(t, "memory")
+	crowd{ledger: source, users: 20, items: 30}.fill(t, 500, 1)
+	cfg := config()
+	cfg.Resume = true
+	if _, err := run(t.Context(), cfg, source, meddled{target}); !errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), "somebody else") {
+		t.Errorf("error %v", err)
 	}
 }
 
