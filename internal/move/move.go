@@ -236,7 +236,6 @@ func (m *mover) settle(ctx context.Context) (left []like.Item, err error) {
 		if err != nil || len(left) == 0 {
 			return nil, err
 		}
-
 		m.changes.add(left...)
 		try.left(len(left))
 	}
