@@ -22,13 +22,15 @@ var applySQL string
 var applyFastSQL = strings.Replace(applySQL, "ON CONFLICT DO NOTHING", "", 1)
 
 // Every transaction that changes facts ends by itself when its node vanishes in the
-// middle, never scans a table, whatever the planner knew of it when it was empty, and
+// middle, is never acknowledged because the server has lost its patience with a replica
+// (the statement_timeout is for the COMMIT), never scans a table, whatever the planner knew of it when it was empty, and
 // says whether the ledger may be written to. apply.sql has one good plan: to plan it
 // for every batch anew takes ten times as long as to run it for a command. Where a scan
 // cannot be avoided it seems so expensive that the planner would also compile it.
 const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
 	FROM set_config('idle_in_transaction_session_timeout', '10s', true) a, set_config('enable_seqscan', 'off', true) b,
-		set_config('plan_cache_mode', 'force_generic_plan', true) c, set_config('jit', 'off', true) d`
+		set_config('plan_cache_mode', 'force_generic_plan', true) c, set_config('jit', 'off', true) d,
+		set_config('statement_timeout', '0', true) e`
 
 // step is one operation for each of some pairs: what one transaction applies.
 type step struct {
@@ -72,6 +74,7 @@ type outcome struct {
 	added   int64
 	removed int64
 	tx      transaction // zero when nothing changed
+	waits   bool        // nothing changed, and yet the COMMIT waits for a replica
 }
 
 // read fills an outcome from the rows of apply.sql.
@@ -96,6 +99,8 @@ func (s *step) read(rows pgx.Rows) (*outcome, error) {
 			o.added, o.removed, o.base, answered = n, a, like.Stamp(b), true
 		case "xact":
 			o.tx = transaction{id: uint64(n), era: a}
+		case "waits":
+			o.waits = true
 		}
 		return nil
 	})

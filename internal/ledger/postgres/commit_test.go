@@ -19,6 +19,8 @@ func TestConnectionsDieAtCommit(t *testing.T) {
 	rng, mu := rand.New(rand.NewPCG(seed, 1)), sync.Mutex{}
 	proxy := servers.Proxy(t, servers.Database(t))
 	both := openNodes(t, testConfig(proxy.URL()), 2)
+	apply(t, both, like.Command{Item: post("warm"), User: "u", Op: like.OpLike}) // an era begins
+	apply(t, both, like.Command{Item: post("warm"), User: "u", Op: like.OpUnlike})
 	proxy.OnCommit(func() servers.CommitFault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -56,8 +58,7 @@ func TestLostAnswerDoesNotLikeAgain(t *testing.T) {
 	url := servers.Database(t)
 	proxy := servers.Proxy(t, url)
 	slow, direct := openTest(t, testConfig(proxy.URL())), openTest(t, testConfig(url))
-	warm := like.Command{Item: post("0"), User: "u", Op: like.OpLike} // an era has begun
-	apply(t, slow, warm)
+	apply(t, slow, like.Command{Item: post("warm"), User: "u", Op: like.OpLike}) // an era begins
 	item := post("1")
 	var once sync.Once
 	proxy.OnCommit(func() (fault servers.CommitFault) {

@@ -127,7 +127,10 @@ func (s *shard) transact(ctx context.Context, st *step, sql string) (*outcome, e
 		return o, nil
 	}
 	discard(ctx, conn)
-	if o.tx == (transaction{}) {
+	switch {
+	case o.waits:
+		return nil, err // what it found may be lost
+	case o.tx == (transaction{}):
 		return o, nil // it changed nothing, so that it cannot have been lost
 	}
 	return o, s.resolve(ctx, o.tx, err)
@@ -182,15 +185,23 @@ func (s *shard) execute(ctx context.Context, conn *pgxpool.Conn, st *step, sql s
 // resolve finds out what became of a transaction whose COMMIT was not answered: nil
 // when it was committed, errUnknown when that cannot be known. The database is asked
 // by the transaction's id, as its manual recommends for this case (pg_xact_status).
+// Committed may mean on this server only, when the wait for a replica was cut off: it
+// counts only if the answer is the same behind another commit that waited.
 func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error {
 	s.unanswered.Add(1)
+	waited := false
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
 		status, same, err := s.fate(ctx, tx)
 		switch {
 		case err == nil && !same:
 			return fmt.Errorf("%w: the database crashed or another server took over: %w", errUnknown, cause)
-		case err == nil && status == "committed":
+		case err == nil && status == "committed" && waited:
 			return nil
+		case err == nil && status == "committed":
+			if _, err = s.write.Exec(ctx, "SELECT pg_logical_emit_message(true, 'likewise', '')"); err == nil {
+				waited = true
+				continue
+			}
 		case err == nil && status == "aborted":
 			return fmt.Errorf("%w: %w", errRolledBack, cause)
 		}

@@ -68,3 +68,9 @@ UNION ALL
 SELECT 'xact', pg_current_xact_id()::text::bigint, coalesce((SELECT id FROM likewise.era WHERE only_row), 0), 0
 FROM clock
 WHERE EXISTS (SELECT FROM added) OR EXISTS (SELECT FROM removed)
+UNION ALL
+-- What a batch finds may be committed here and not on the replica that commits wait for,
+-- because such a wait was cut off. So a batch that changes nothing waits as well.
+SELECT 'waits', (pg_logical_emit_message(true, 'likewise', '') - '0/0')::bigint, 0, 0
+FROM clock
+WHERE current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM added) AND NOT EXISTS (SELECT FROM removed)
