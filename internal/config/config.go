@@ -120,7 +120,7 @@ type Postgres struct {
 	BatchCommands  int           `key:"batch_commands" default:"500" min:"1" max:"1000" unit:"commands" doc:"commands of one transaction"`
 	BatchWait      time.Duration `key:"batch_wait" default:"2ms" min:"0s" max:"5ms" doc:"time that a transaction waits for more commands"`
 	QueueLength    int           `key:"queue_length" default:"16384" min:"1000" max:"1000000" unit:"commands" doc:"commands that may wait for each database; more are refused with 503"`
-	QueueAge       time.Duration `key:"queue_age" default:"5s" min:"1ms" max:"1m" doc:"longest wait of a command; older ones are refused with 503"`
+	QueueAge       time.Duration `key:"queue_age" default:"1s" min:"1ms" max:"1m" doc:"longest wait of a command, also while the database is away; older ones are refused with 503"`
 	DrainInterval  time.Duration `key:"drain_interval" default:"250ms" min:"10ms" max:"10s" doc:"time between two rounds that bring totals up to date; they lag by about that much"`
 	MaxConnections int           `key:"max_connections" default:"16" min:"3" max:"10000" unit:"connections" doc:"connections of a node to each database and replica; at least two more than writers"`
 	PgBouncer      bool          `key:"pgbouncer" default:"false" doc:"the URLs lead to PgBouncer in transaction mode"`

@@ -72,7 +72,7 @@ func DefaultConfig() Config {
 		BatchCommands:  500,
 		BatchWait:      2 * time.Millisecond,
 		QueueLength:    16384,
-		QueueAge:       5 * time.Second,
+		QueueAge:       time.Second,
 		Drain:          true,
 		DrainInterval:  250 * time.Millisecond,
 		OnFatal:        func(error) { os.Exit(1) },

@@ -54,6 +54,12 @@ func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) err
 		}
 		txs = append(txs, tx)
 	}
+	// Whoever follows the feed has then been told everything before the standstill.
+	for _, s := range l.shards {
+		if err := s.drain(ctx); err != nil {
+			return l.failure(ctx, "freeze", err)
+		}
+	}
 	return holding(ctx, lose, txs, while)
 }
 

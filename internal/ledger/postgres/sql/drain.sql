@@ -1,18 +1,20 @@
 -- Moves totals by up to $1 rows of the outbox and tells which totals those are, all
 -- in one transaction: whatever fails, nothing was taken and nothing was moved.
 -- Drains of several nodes share the rows; totals are moved in the order of their
--- key, so that drains never wait for each other in a circle.
+-- key, so that drains never wait for each other in a circle. A version is a time where
+-- that is larger than the last one: so it goes on growing behind a move from another
+-- store, and behind a failover that lost some.
 WITH taken AS (
     DELETE FROM likewise.outbox
     WHERE id IN (SELECT id FROM likewise.outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
     RETURNING last, items, deltas
 ), moved AS (
     INSERT INTO likewise.totals AS t (item, count, version)
-    SELECT u.item, sum(u.delta), 1
+    SELECT u.item, sum(u.delta), (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
     FROM taken, unnest(taken.items, taken.deltas) AS u (item, delta)
     GROUP BY u.item
     ORDER BY u.item
-    ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count, version = t.version + 1
+    ON CONFLICT (item) DO UPDATE SET count = t.count + excluded.count, version = greatest(t.version + 1, excluded.version)
     RETURNING item, count, version
 ), told AS (
     INSERT INTO likewise.drains (last, items, counts, versions)
