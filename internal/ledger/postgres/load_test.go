@@ -61,7 +61,7 @@ func (l *load) use(ctx context.Context, user like.User, rng *rand.Rand) {
 				l.tb.Errorf("%v of %v by %q: %v", cmd.Op, cmd.Item, user, err)
 				return
 			}
-			<-time.After(10 * time.Millisecond)
+			sleep(l.tb.Context(), 10*time.Millisecond)
 		}
 	}
 }

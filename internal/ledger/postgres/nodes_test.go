@@ -150,7 +150,10 @@ func TestDrainsShareTheOutbox(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				<-time.After(rand.N(30 * time.Millisecond))
+				select {
+				case <-stop:
+				case <-time.After(rand.N(30 * time.Millisecond)):
+				}
 				crash(l)
 			}
 		})

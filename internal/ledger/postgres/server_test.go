@@ -27,7 +27,7 @@ func TestServerFails(t *testing.T) {
 			},
 			func() {
 				pg.Freeze(t)
-				<-time.After(time.Duration(sized(300, 2000)) * time.Millisecond)
+				sleep(t.Context(), time.Duration(sized(300, 2000))*time.Millisecond)
 				pg.Thaw(t)
 			},
 			func() {
