@@ -19,6 +19,7 @@ var _ ledger.Ledger = (*Ledger)(nil)
 type Ledger struct {
 	cfg       Config
 	shards    []*shard // by their number
+	sockets   *sockets
 	broadcast ledger.Broadcast
 	newest    atomic.Int64
 	life      context.Context // done when Close begins
@@ -40,14 +41,17 @@ func (l *Ledger) check(ctx context.Context) error {
 }
 
 // Close implements [ledger.Ledger]. What is queued is applied, or given up after
-// QueueAge when the database is away.
+// QueueAge when the database is away; so are reads under way.
 func (l *Ledger) Close() error {
 	l.closing.Do(func() {
 		l.closed.Store(true)
 		l.end()
 		l.broadcast.Close()
 		l.searches.Wait()
-		l.each(func(s *shard) { s.close() })
+		l.each((*shard).finish)
+		late := time.AfterFunc(l.cfg.QueueAge, l.sockets.cut)
+		defer late.Stop()
+		l.each((*shard).release)
 	})
 	return nil
 }

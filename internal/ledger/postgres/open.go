@@ -37,16 +37,15 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Ledger{cfg: cfg}
+	l := &Ledger{cfg: cfg, sockets: newSockets()}
 	l.life, l.end = context.WithCancel(context.WithoutCancel(ctx))
 	starting, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := l.open(starting); err != nil {
 		l.end()
 		l.searches.Wait()
-		for _, s := range l.shards {
-			s.release()
-		}
+		l.sockets.cut()
+		l.each((*shard).release)
 		return nil, err
 	}
 	for _, s := range l.shards {
@@ -58,7 +57,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 func (l *Ledger) open(ctx context.Context) error {
 	var pools []*pgxpool.Pool
 	for n, url := range l.cfg.URLs {
-		s := &shard{cfg: &l.cfg, broadcast: &l.broadcast, newest: &l.newest, queue: newQueue(l.cfg.QueueLength, l.cfg.QueueAge)}
+		s := &shard{cfg: &l.cfg, sockets: l.sockets, broadcast: &l.broadcast, newest: &l.newest, queue: newQueue(l.cfg.QueueLength, l.cfg.QueueAge)}
 		s.positions.turn = make(chan struct{}, 1)
 		l.shards = append(l.shards, s)
 		if err := s.connect(ctx, url); err != nil {
@@ -96,10 +95,10 @@ func (l *Ledger) open(ctx context.Context) error {
 // connect makes the connections of a shard and its tables.
 func (s *shard) connect(ctx context.Context, url string) (err error) {
 	writing := s.cfg.Writers + 1 // one for draining
-	if s.write, err = s.cfg.pool(ctx, url, writing); err != nil {
+	if s.write, err = s.cfg.pool(ctx, s.sockets, url, writing); err != nil {
 		return err
 	}
-	if s.read, err = s.cfg.pool(ctx, url, s.cfg.MaxConnections-writing); err != nil {
+	if s.read, err = s.cfg.pool(ctx, s.sockets, url, s.cfg.MaxConnections-writing); err != nil {
 		return err
 	}
 	if err := s.cfg.checkDatabase(ctx, s.write); err != nil {
@@ -109,7 +108,7 @@ func (s *shard) connect(ctx context.Context, url string) (err error) {
 }
 
 // pool makes a pool of connections. It connects when a connection is needed.
-func (c *Config) pool(ctx context.Context, url string, size int) (*pgxpool.Pool, error) {
+func (c *Config) pool(ctx context.Context, all *sockets, url string, size int) (*pgxpool.Pool, error) {
 	to, err := pgxpool.ParseConfig(url)
 	if err != nil { // its text may hold the password
 		return nil, fmt.Errorf("%w: the URL of the database is not one that can be used", like.ErrInvalid)
@@ -117,6 +116,7 @@ func (c *Config) pool(ctx context.Context, url string, size int) (*pgxpool.Pool,
 	to.MaxConns = int32(size)
 	to.MaxConnLifetimeJitter = to.MaxConnLifetime / 10
 	to.ConnConfig.ConnectTimeout = 5 * time.Second
+	to.ConnConfig.DialFunc = all.through(to.ConnConfig.DialFunc)
 	if to.ConnConfig.RuntimeParams["application_name"] == "" {
 		to.ConnConfig.RuntimeParams["application_name"] = "likewise"
 	}

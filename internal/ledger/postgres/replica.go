@@ -54,7 +54,7 @@ func (r *replicas) add(one *replica) {
 // has not replayed the making of the ledger, is looked for again in the background:
 // reads do without.
 func (l *Ledger) addReplica(ctx context.Context, n int, url string) error {
-	pool, err := l.cfg.pool(ctx, url, l.cfg.MaxConnections)
+	pool, err := l.cfg.pool(ctx, l.sockets, url, l.cfg.MaxConnections)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type shard struct {
 	number    int
 	cfg       *Config
 	log       *slog.Logger
+	sockets   *sockets
 	broadcast *ledger.Broadcast
 	newest    *atomic.Int64 // the largest stamp that this node knows of, over all shards
 
@@ -69,13 +70,12 @@ func (s *shard) submit(ctx context.Context, c *call) error {
 	}
 }
 
-// close finishes what is queued and releases everything.
-func (s *shard) close() {
+// finish ends what is queued and what goes on in the background.
+func (s *shard) finish() {
 	s.queue.close()
 	s.writers.Wait()
 	s.stop()
 	s.own.Wait()
-	s.release()
 }
 
 // pools lists the pools that are open.
@@ -92,7 +92,7 @@ func (s *shard) pools() []*pgxpool.Pool {
 	return pools
 }
 
-// release closes every connection.
+// release closes every connection, as soon as nobody uses it.
 func (s *shard) release() {
 	for _, pool := range s.pools() {
 		pool.Close()
