@@ -21,10 +21,11 @@ var followSQL string
 
 // journal is how far this node has followed the drains of all nodes.
 type journal struct {
-	from uint64              // every drain of an older transaction was seen
-	seen map[uint64]struct{} // drains of later ones that were seen too
-	last like.Stamp          // the largest that was drained, which only grows
-	at   like.Stamp          // when, by the database's clock
+	from uint64     // every drain of an older transaction was seen
+	seen []string   // drains of later ones that were seen too
+	last like.Stamp // the largest that was drained, which only grows
+	era  int64      // of the transactions, 0 when they have none yet
+	at   like.Stamp // when, by the database's clock
 }
 
 // columns are totals as the database returns them.
@@ -50,32 +51,30 @@ func (c columns) totals() ([]like.Total, error) {
 func (s *shard) follow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tendTimeout)
 	defer cancel()
-	rows, err := s.write.Query(ctx, followSQL, strconv.FormatUint(s.journal.from, 10))
+	rows, err := s.write.Query(ctx, followSQL, strconv.FormatUint(s.journal.from, 10), s.journal.seen)
 	if err != nil {
 		return err
 	}
 	var fresh []like.Total
 	var from, tx uint64
-	var last, now, oldest int64
+	var last, now, oldest, era int64
 	var moved columns
-	seen := map[uint64]struct{}{}
+	seen := []string{}
 	_, err = pgx.ForEachRow(rows, []any{
-		&from, &last, &now, &oldest, &tx, &moved.items, &moved.counts, &moved.versions,
+		&from, &last, &now, &oldest, &era, &tx, &moved.items, &moved.counts, &moved.versions,
 	}, func() error {
 		if tx == 0 {
 			return nil
 		}
-		seen[tx] = struct{}{}
-		if _, old := s.journal.seen[tx]; old {
-			return nil
-		}
-		totals, err := moved.totals()
+		seen = append(seen, strconv.FormatUint(tx, 10))
+		totals, err := moved.totals() // none of a drain that was seen
 		fresh = append(fresh, totals...)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	s.alive.Store(time.Now().UnixNano())
 	if last := like.Stamp(last); last < s.journal.last {
 		err := fmt.Errorf("%w: the database has gone back in time: drains up to %s were seen, it has them up to %s. "+
 			"Acknowledged likes may be lost; this process knows totals that are not true any more, and has to begin anew",
@@ -83,7 +82,7 @@ func (s *shard) follow(ctx context.Context) error {
 		s.log.Error("the ledger cannot go on", "error", err)
 		s.cfg.OnFatal(err)
 	}
-	s.note(journal{from: from, seen: seen, last: like.Stamp(last), at: like.Stamp(now)})
+	s.note(journal{from: from, seen: seen, last: like.Stamp(last), era: era, at: like.Stamp(now)})
 	s.broadcast.Publish(fresh)
 	s.lag.Store(0)
 	if oldest > 0 {
@@ -96,8 +95,13 @@ func (s *shard) follow(ctx context.Context) error {
 func (s *shard) note(next journal) {
 	last := s.journal
 	s.journal = next
-	if silence := next.at.Time().Sub(last.at.Time()); last.at != 0 && silence > retention/2 {
+	switch silence := next.at.Time().Sub(last.at.Time()); {
+	case last.at == 0: // the first time
+	case silence > retention/2:
 		s.log.Warn("drains may have been missed, totals are read again", "silence", silence.String())
+		s.broadcast.Gap()
+	case last.era != 0 && next.era != last.era: // what was seen by its transaction may be another one
+		s.log.Warn("the database crashed, or another one took over; totals are read again")
 		s.broadcast.Gap()
 	}
 }

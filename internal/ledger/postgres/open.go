@@ -87,7 +87,6 @@ func (l *Ledger) open(ctx context.Context) error {
 		if err := s.follow(ctx); err != nil {
 			return failure(ctx, "journal", err)
 		}
-		s.alive.Store(time.Now().UnixNano())
 	}
 	return nil
 }

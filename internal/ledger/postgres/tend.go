@@ -13,6 +13,7 @@ import (
 
 const (
 	drainRows   = 256              // outbox rows of one drain
+	drainTime   = time.Second      // of all drains of a turn
 	tendTimeout = 30 * time.Second // of one statement; the next one begins anew
 	trimEvery   = 10 * time.Second
 )
@@ -55,20 +56,19 @@ func (s *shard) turn(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.follow(ctx); err != nil {
-		return err
-	}
-	s.alive.Store(time.Now().UnixNano())
-	return nil
+	return s.follow(ctx)
 }
 
-// drain moves totals until the outbox has no full helping left.
+// drain moves totals until the outbox has no full helping left, or for so long that
+// what others drained has to be looked at.
 func (s *shard) drain(ctx context.Context) error {
+	begin := time.Now()
 	for moved := false; ; moved = true {
 		rows, totals, err := s.drainOnce(ctx)
 		if err != nil {
 			return err
 		}
+		s.alive.Store(time.Now().UnixNano())
 		s.drained.Add(uint64(rows))
 		if len(totals) > 0 {
 			s.broadcast.Publish(totals)
@@ -76,7 +76,7 @@ func (s *shard) drain(ctx context.Context) error {
 				s.cfg.OnDrain(totals)
 			}
 		}
-		if rows == drainRows {
+		if rows == drainRows && time.Since(begin) < drainTime {
 			continue
 		}
 		if rows > 0 || moved {
