@@ -7,6 +7,7 @@ import (
 
 	"likewise/internal/like"
 	"likewise/internal/limit"
+	"likewise/test/harness"
 	"likewise/test/servers"
 )
 
@@ -200,6 +201,7 @@ func TestConnectingDelaysNobody(t *testing.T) {
 
 // TestRestOfTheClusterIsUsed freezes one node of three.
 func TestRestOfTheClusterIsUsed(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "a Redis Cluster takes seconds to form")
 	r := servers.RedisCluster(t, servers.With("cluster-require-full-coverage", "no"))
 	c := connect(t, hurried(r.URL()))
 	l := mustLimiter(t, c, "user", limit.DefaultUser())
@@ -229,6 +231,7 @@ func TestRestOfTheClusterIsUsed(t *testing.T) {
 
 // TestFailover loses a primary with a replica, which takes over.
 func TestFailover(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "a Redis Cluster needs seconds to see that a primary is gone")
 	for what, harm := range map[string]func(*servers.RedisServer, testing.TB, int){
 		"killed": (*servers.RedisServer).Kill,
 		"frozen": (*servers.RedisServer).Freeze,

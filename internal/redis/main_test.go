@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"likewise/internal/like"
+	"likewise/test/harness"
 	"likewise/test/servers"
 )
 
@@ -34,8 +35,11 @@ func TestMain(m *testing.M) {
 
 // TestOne and TestCluster run the tests that need a Redis and do it no harm, all on
 // the same one.
-func TestOne(t *testing.T)     { runAll(t, servers.Redis(t)) }
-func TestCluster(t *testing.T) { runAll(t, servers.RedisCluster(t)) }
+func TestOne(t *testing.T) { runAll(t, servers.Redis(t)) }
+func TestCluster(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "a Redis Cluster takes seconds to form")
+	runAll(t, servers.RedisCluster(t))
+}
 
 func runAll(t *testing.T, r *servers.RedisServer) {
 	for _, test := range []struct {

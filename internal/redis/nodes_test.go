@@ -15,6 +15,7 @@ import (
 	"likewise/internal/ledger"
 	"likewise/internal/ledger/memory"
 	"likewise/internal/like"
+	"likewise/test/harness"
 	"likewise/test/servers"
 )
 
@@ -237,6 +238,7 @@ func showsFacts(t *testing.T, l *watched, n node, items []like.Item) bool {
 // process (drills 36, 38). The ledger gets no more reads at one time than it may,
 // nobody waits long, and when Redis is back all pages succeed again soon.
 func TestLostCacheAtFullReadLoad(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "it loads the machine for seconds")
 	r := servers.Redis(t)
 	l := watch(memory.New(memory.Config{}))
 	t.Cleanup(func() { l.Close() }) // after the node

@@ -18,6 +18,7 @@ import (
 // TestParts follows likes through processes of one part each: what the one leaves
 // undone the next one does when it starts.
 func TestParts(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "three processes have to be late and catch up")
 	keys, database := harness.NewKeys(t), servers.Database(t)
 	part := func(role string, flags ...string) *harness.Node {
 		n := harness.NewNode(t, harness.NodeConfig{Keys: keys, Flags: slices.Concat([]string{"--role", role, "--ledger", database}, patient, flags)})

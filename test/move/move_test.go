@@ -59,6 +59,9 @@ func TestMoveUnderLoad(t *testing.T) {
 		{"database to directory", database, embedded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.name != "directory to database" {
+				harness.SkipUnlessHeavy(t, "a move takes seconds, and the others go the same ways")
+			}
 			w := &world{T: t, keys: harness.NewKeys(t), acks: harness.NewAcks()}
 			w.move(tt.from(t), tt.to(t))
 		})

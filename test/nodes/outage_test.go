@@ -15,6 +15,7 @@ import (
 // say when to come back, numbers that were read lately are shown with their age, and
 // everything goes on by itself.
 func TestDatabaseDown(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "it waits for an outage to pass")
 	away, patience := harness.Size(2*time.Second, 10*time.Second), time.Second
 	db := servers.Postgres(t)
 	c := start(t, 2, db.URL(), servers.Redis(t).URL(), "--postgres-queue-age", patience.String(), "--counts-refresh-after", "200ms")
@@ -70,6 +71,7 @@ func TestDatabaseDown(t *testing.T) {
 // one does that dies before it has told: what Redis still has must not be shown for
 // long.
 func TestTotalThatRedisMissed(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "it waits for an outage to pass")
 	redis, ledger := servers.Redis(t).URL(), servers.Database(t)
 	c := start(t, 2, ledger, redis)
 	item := harness.Post("1")

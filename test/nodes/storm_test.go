@@ -19,6 +19,7 @@ import (
 // back within a second while people like: that does not hold up the likes, and every
 // page ends with the right numbers.
 func TestReconnectStorm(t *testing.T) {
+	harness.SkipUnlessHeavy(t, "a storm takes its time")
 	const posts = 10
 	c := start(t, 2, servers.Database(t), servers.Redis(t).URL(), "--live-interval", "200ms")
 	items := make([]harness.Item, posts)
