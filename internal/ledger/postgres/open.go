@@ -128,10 +128,11 @@ func (c *Config) pool(ctx context.Context, all *sockets, url string, size int) (
 // checkDatabase refuses databases that cannot keep the promises.
 func (c *Config) checkDatabase(ctx context.Context, pool *pgxpool.Pool) error {
 	var version int
-	var encoding, fsync, pages, commit string
+	var encoding, fsync, pages, commit, isolation string
 	err := pool.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
-		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')`).
-		Scan(&version, &encoding, &fsync, &pages, &commit)
+		current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+		current_setting('default_transaction_isolation')`).
+		Scan(&version, &encoding, &fsync, &pages, &commit, &isolation)
 	switch {
 	case err != nil:
 		return err
@@ -139,6 +140,8 @@ func (c *Config) checkDatabase(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("%w: PostgreSQL 14 or later is needed, the server is %d", like.ErrInvalid, version/10000)
 	case encoding != "UTF8":
 		return fmt.Errorf("%w: the database's encoding must be UTF8, not %s", like.ErrInvalid, encoding)
+	case isolation != "read committed": // statements have to see what was committed before them
+		return fmt.Errorf("%w: the database's default_transaction_isolation must be read committed, not %s", like.ErrInvalid, isolation)
 	case !c.AcceptUnsafe && (fsync == "off" || pages == "off" || commit == "off"):
 		return fmt.Errorf("%w: the database may lose what it committed (fsync %s, full_page_writes %s, synchronous_commit %s): "+
 			"turn them on, or accept it with --postgres-accept-unsafe", like.ErrInvalid, fsync, pages, commit)
