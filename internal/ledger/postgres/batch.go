@@ -48,13 +48,22 @@ func (r *run) settle(covers int, ack ledger.Ack) {
 // runsOf groups the commands of calls by pair. Runs are in the order of the primary
 // key, in which every transaction touches rows.
 func runsOf(calls []*call) []*run {
-	var all []command
+	n := 0
+	for _, c := range calls {
+		n += len(c.cmds)
+	}
+	all := make([]command, 0, n)
 	for _, c := range calls {
 		for k, cmd := range c.cmds {
 			all = append(all, command{Command: cmd, key: itemText(cmd.Item), place: len(all), call: c, ack: &c.acks[k]})
 		}
 	}
-	slices.SortStableFunc(all, comparePairs)
+	slices.SortFunc(all, func(a, b command) int {
+		if order := comparePairs(a, b); order != 0 {
+			return order
+		}
+		return a.place - b.place
+	})
 	var runs []*run
 	for at := 0; at < len(all); {
 		end := at + 1
