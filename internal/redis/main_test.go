@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 // TestOne and TestCluster run the tests that need a Redis and do it no harm, all on
 // the same one.
 func TestOne(t *testing.T) { runAll(t, servers.Redis(t)) }
+
 func TestCluster(t *testing.T) {
 	harness.SkipUnlessHeavy(t, "a Redis Cluster takes seconds to form")
 	runAll(t, servers.RedisCluster(t))
