@@ -17,7 +17,9 @@ import (
 func TestDatabasesThatCannotKeepTheirWord(t *testing.T) {
 	t.Parallel()
 	db := servers.Database(t)
-	with := func(option string) string { return db + "&options=" + strings.ReplaceAll(url.QueryEscape("-c "+option), "+", "%20") }
+	with := func(option string) string {
+		return db + "&options=" + strings.ReplaceAll(url.QueryEscape("-c "+option), "+", "%20")
+	}
 	openTest(t, testConfig(db)).Close()
 	for option, want := range map[string]string{
 		"synchronous_commit=off":                          "may lose what it committed",
@@ -212,4 +214,21 @@ func TestNodeVanishesBeforeItsCommit(t *testing.T) {
 		t.Errorf("the other node was answered %+v after %v, want 10 s", ack, took)
 	}
 	totalIs(t, other, post("1"), 1)
+}
+
+// A node that begins knows the largest stamp of every database.
+func TestStampsGrowOverDatabases(t *testing.T) {
+	t.Parallel()
+	cfg := hasty(servers.Database(t), servers.Database(t), servers.Database(t))
+	last := like.Stamp(0)
+	for n := range 8 { // items of one database after those of another
+		cfg.Now = func() time.Time { return time.Now().Add(-time.Duration(n) * time.Hour) }
+		l := openTest(t, cfg)
+		ack := apply(t, l, like.Command{Item: postN(n), User: "u", Op: like.OpLike})
+		if ack.State.Since <= last {
+			t.Errorf("stamp %d in database %d is not larger than %d", ack.State.Since, l.shard(postN(n)).number, last)
+		}
+		last = ack.State.Since
+		crash(l)
+	}
 }

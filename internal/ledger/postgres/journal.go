@@ -57,11 +57,11 @@ func (s *shard) follow(ctx context.Context) error {
 	}
 	var fresh []like.Total
 	var from, tx uint64
-	var last, now, oldest, era int64
+	var last, now, oldest, waiting, era int64
 	var moved columns
 	seen := []string{}
 	_, err = pgx.ForEachRow(rows, []any{
-		&from, &last, &now, &oldest, &era, &tx, &moved.items, &moved.counts, &moved.versions,
+		&from, &last, &now, &oldest, &waiting, &era, &tx, &moved.items, &moved.counts, &moved.versions,
 	}, func() error {
 		if tx == 0 {
 			return nil
@@ -75,6 +75,7 @@ func (s *shard) follow(ctx context.Context) error {
 		return err
 	}
 	s.alive.Store(time.Now().UnixNano())
+	s.knows(like.Stamp(max(last, waiting)))
 	if last := like.Stamp(last); last < s.journal.last {
 		err := fmt.Errorf("%w: the database has gone back in time: drains up to %s were seen, it has them up to %s. "+
 			"Acknowledged likes may be lost; this process knows totals that are not true any more, and has to begin anew",

@@ -106,7 +106,7 @@ func openNodes(tb testing.TB, cfg Config, count int) *nodes {
 
 // harnessOf opens ledgers of count nodes with the settings that config returns.
 func harnessOf(name string, count int, config func(tb testing.TB) Config) conformance.Harness {
-	return conformance.Harness{
+	h := conformance.Harness{
 		Name: name,
 		Open: func(tb testing.TB, now func() time.Time) ledger.Ledger {
 			cfg := config(tb)
@@ -125,6 +125,10 @@ func harnessOf(name string, count int, config func(tb testing.TB) Config) confor
 		Backlog: ledger.FeedBacklog + 1,
 		Brief:   !harness.Heavy(),
 	}
+	if count > 1 {
+		h.Backlog = 0 // a feed may end just before its node hears of what others drained
+	}
+	return h
 }
 
 // injure falsifies a total. Lists are indexes, which only the database could falsify.
@@ -161,7 +165,9 @@ func TestConformanceOfTwoNodes(t *testing.T) {
 
 func TestConformanceOfThreeDatabases(t *testing.T) {
 	heavyTest(t)
-	conformance.Run(t, harnessOf("postgres, three databases", 1, shared(t, 3)))
+	h := harnessOf("postgres, three databases", 1, shared(t, 3))
+	h.Lacks = []conformance.Lack{{Rule: "W8", Reason: "the stamps of one batch have its order within each database only"}}
+	conformance.Run(t, h)
 }
 
 func TestModel(t *testing.T) {
@@ -172,7 +178,7 @@ func TestModel(t *testing.T) {
 	}{
 		{"one node", 1, 1},
 		{"two nodes", 2, 1},
-		{"two nodes and three databases", 2, 3},
+		{"three databases", 1, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.nodes != 2 || tt.databases != 1 {

@@ -239,9 +239,14 @@ func (s *shard) beginEra(ctx context.Context) {
 // changed notes what a transaction did.
 func (s *shard) changed(o *outcome, places int64) {
 	s.changes.Add(uint64(o.added + o.removed))
-	for last := int64(o.base) + places; ; {
+	s.knows(o.base + like.Stamp(places))
+}
+
+// knows notes a stamp that was given, in whichever database.
+func (s *shard) knows(last like.Stamp) {
+	for {
 		newest := s.newest.Load()
-		if newest >= last || s.newest.CompareAndSwap(newest, last) {
+		if newest >= int64(last) || s.newest.CompareAndSwap(newest, int64(last)) {
 			return
 		}
 	}
