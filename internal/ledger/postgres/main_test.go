@@ -42,6 +42,7 @@ func testConfig(urls ...string) Config {
 	cfg.QueueAge = time.Minute // a loaded machine is not an overloaded ledger
 	cfg.BatchWait = 100 * time.Microsecond
 	cfg.DrainInterval = 10 * time.Millisecond
+	cfg.OnFatal = func(err error) { panic(err) }
 	return cfg
 }
 
