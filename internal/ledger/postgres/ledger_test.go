@@ -155,6 +155,7 @@ func shared(owner testing.TB, shards int) func(testing.TB) Config {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conformance.Run(t, harnessOf("postgres", 1, shared(t, 1)))
 }
 

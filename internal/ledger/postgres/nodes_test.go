@@ -37,7 +37,7 @@ func TestBatchesNeverWaitInACircle(t *testing.T) {
 	for w := range 6 {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(w)))
-			for range sized(60, 600) {
+			for range sized(25, 600) {
 				cmds := make([]like.Command, 50)
 				for k := range cmds {
 					n := k
@@ -104,7 +104,7 @@ func TestBacklogCountsRight(t *testing.T) {
 			t.Fatalf("acknowledged with %+v, want count %d", ack, others+own)
 		}
 	}
-	for n := range sized(300, 3000) {
+	for n := range sized(150, 3000) {
 		user := userN(n)
 		for range 1 + n%2 { // through alternating nodes
 			want(apply(t, both, like.Command{Item: item, User: user, Op: like.OpLike}), 1)
@@ -115,7 +115,7 @@ func TestBacklogCountsRight(t *testing.T) {
 			want(apply(t, both, like.Command{Item: item, User: user, Op: like.OpLike}), 1)
 		}
 	}
-	facts := others + int64(sized(300, 3000)/3)
+	facts := others + int64(sized(150, 3000)/3)
 	if a, err := both.Audit(t.Context(), item, false); err != nil || a.Drift() || a.Facts != facts {
 		t.Fatalf("audit with a backlog: %+v, %v, want %d facts", a, err, facts)
 	}
