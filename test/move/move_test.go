@@ -154,7 +154,7 @@ func (w *world) move(from, to store) {
 func (w *world) fill(s *service) {
 	w.Helper()
 	const batches = 20
-	for k := range harness.Size(batches, 50*batches) {
+	for k := range harness.Size(batches, 5*batches) {
 		commands := make([]harness.Command, harness.MaxBatch)
 		for n := range commands {
 			commands[n] = harness.Command{
