@@ -188,6 +188,7 @@ func checkF3(r *run) {
 			}
 			r.applyAll(cmds)
 			r.settled(postN(changed-1), 1)
+			r.settle() // the feed may be told a little later
 		}
 		for _, t := range batch {
 			got[t.Item] = t.Count

@@ -122,7 +122,7 @@ func harnessOf(name string, count int, config func(tb testing.TB) Config) confor
 		},
 		Injure:  injure,
 		Settle:  20 * time.Millisecond,
-		Backlog: ledger.FeedBacklog + 1,
+		Backlog: ledger.FeedBacklog + 8000, // a feed may be told of the last drain a little later
 		Brief:   !harness.Heavy(),
 	}
 	if count > 1 {
