@@ -57,8 +57,8 @@ type Writer interface {
 	// W2. A repeat changes nothing and is acknowledged like the first.
 	// W3. At most one fact exists per user and item, in every view, whoever races.
 	// W4. A command that starts after another's acknowledgement is folded after it.
-	// W5. Ack.State is the caller's state after this command or a later one of
-	//     the same pair; a repeated like keeps the first stamp.
+	// W5. Ack.State is the caller's state right after this command, whoever races;
+	//     a repeated like keeps the first stamp.
 	// W6. Ack.Count counts the caller's own state exactly once, however often the
 	//     command is repeated and however far totals lag. It is never negative.
 	//     Ack.Version, when not 0, is the version of the total with that Count.

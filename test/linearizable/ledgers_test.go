@@ -70,7 +70,16 @@ func TestReadsFromReplicas(t *testing.T) {
 			pg.Replica().Start(t)
 			return 1
 		}},
-		{"connections to the replica ended", func() int { return pg.Replica().Sever(t) }},
+		{"connections to the replica ended", func() (ended int) {
+			// Nodes leave a replica that stopped alone for a while.
+			eventually(t, "a node reads from the replica", func() error {
+				if ended = pg.Replica().Sever(t); ended == 0 {
+					return errors.New("no connection")
+				}
+				return nil
+			})
+			return ended
+		}},
 	}, 3)
 	work.stop(t)
 	n.agree(t)

@@ -12,25 +12,21 @@ import (
 	"likewise/internal/like"
 )
 
-// part is what of an operation takes effect at one moment. A command is two parts,
-// because its acknowledgement tells the state after it or after a later command (W5):
-// one that changes the register and one that reads it later.
-type part uint8
+// kind is what an operation on a register does.
+type kind uint8
 
 const (
-	change part = iota // a reply follows
-	reply              // to a change of the same client
+	command kind = iota // its answer is the state right after it
 	read
-	chance // a change without an answer
+	chance // a command without an answer
 	end    // after everything that was answered
 )
 
-// input is one part of an operation on a register.
+// input is one operation on a register.
 type input struct {
-	part   part
-	op     like.Op // of a change or a chance
-	client int
-	number int // of a chance among those with its op, in the order of their calls
+	kind   kind
+	op     like.Op // of a command or a chance
+	number int     // of a chance among those with its op, in the order of their calls
 	// ahead says, for each op, whether a read may show a command with it that is under
 	// way, before it takes effect for others.
 	ahead [3]bool
@@ -48,7 +44,6 @@ type register struct {
 	liked bool
 	since int    // 0 until an answer names it
 	past  uint64 // the stamps that it has had: bit n is number n
-	owed  uint64 // clients whose change happened and whose reply did not
 	taken [3]int // chances, by their op
 	ended bool
 }
@@ -67,16 +62,9 @@ var model = porcupine.Model{
 }
 
 func (r register) step(in input, out seen) (bool, register) {
-	client := uint64(1) << in.client
-	switch in.part {
-	case change:
-		r.owed |= client
-		return true, r.after(in.op)
-	case reply:
-		if r.owed&client == 0 {
-			return false, r
-		}
-		r.owed &^= client
+	switch in.kind {
+	case command:
+		return r.after(in.op).shows(out)
 	case chance:
 		return r.take(in)
 	case end:
@@ -143,11 +131,9 @@ func (s seen) String() string {
 }
 
 func describe(in input, out seen) string {
-	switch in.part {
-	case change:
-		return in.op.String()
-	case reply:
-		return fmt.Sprint("acknowledged: ", out)
+	switch in.kind {
+	case command:
+		return fmt.Sprint(in.op, ": ", out)
 	case chance:
 		return fmt.Sprint(in.op, " without an answer")
 	case end:
@@ -167,23 +153,21 @@ func registers(history []event, ahead bool) (map[like.Item][]porcupine.Operation
 	chances := map[like.Item]*[3]int{}
 	for _, item := range items {
 		stamps[item], chances[item] = map[like.Stamp]int{}, &[3]int{}
-		parts[item] = []porcupine.Operation{{Input: input{part: end}, Output: seen{}, Call: never - 1, Return: never}}
+		parts[item] = []porcupine.Operation{{Input: input{kind: end}, Output: seen{}, Call: never - 1, Return: never}}
 	}
 	for _, e := range history {
 		for k, item := range e.items {
 			add := func(in input, out seen, ret int64) {
-				in.client = e.client
 				parts[item] = append(parts[item], porcupine.Operation{ClientId: e.client, Input: in, Output: out, Call: e.call, Return: ret, Metadata: e.node})
 			}
 			switch {
 			case e.op != 0 && !e.answered:
-				add(input{part: chance, op: e.op, number: chances[item][e.op]}, seen{}, never)
+				add(input{kind: chance, op: e.op, number: chances[item][e.op]}, seen{}, never)
 				chances[item][e.op]++
 			case e.op != 0:
-				add(input{part: change, op: e.op}, seen{}, e.ret)
-				add(input{part: reply}, see(stamps[item], e.states[k]), e.ret)
+				add(input{kind: command, op: e.op}, see(stamps[item], e.states[k]), e.ret)
 			case e.answered:
-				in := input{part: read}
+				in := input{kind: read}
 				if ahead {
 					in.ahead = underWay(history, item, e)
 				}

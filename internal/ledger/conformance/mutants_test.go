@@ -105,6 +105,16 @@ var mutants = slices.Concat([]mutant{
 			return b.Ledger.Apply(ctx, cmd)
 		}
 	}},
+	{"W5", "acknowledges with the state when all is done", 0, func(b *broken) {
+		b.apply = func(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
+			ack, err := b.Ledger.Apply(ctx, cmd)
+			runtime.Gosched()
+			if now, _ := b.Ledger.Liked(ctx, cmd.User, []like.Item{cmd.Item}); len(now) > 0 {
+				ack.State = now[0]
+			}
+			return ack, err
+		}
+	}},
 	{"W6", "acknowledges with the total as it stands", lagging, func(b *broken) {
 		b.apply = func(ctx context.Context, cmd like.Command) (ledger.Ack, error) {
 			ack, err := b.Ledger.Apply(ctx, cmd)
@@ -151,6 +161,17 @@ var mutants = slices.Concat([]mutant{
 		b.applyMany = func(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
 			acks, err := b.Ledger.ApplyMany(ctx, cmds)
 			slices.Reverse(acks)
+			return acks, err
+		}
+	}},
+	{"W8", "acknowledges a batch with the states behind it", 0, func(b *broken) {
+		b.applyMany = func(ctx context.Context, cmds []like.Command) ([]ledger.Ack, error) {
+			acks, err := b.Ledger.ApplyMany(ctx, cmds)
+			for k := range acks {
+				if now, _ := b.Ledger.Liked(ctx, cmds[k].User, []like.Item{cmds[k].Item}); len(now) > 0 {
+					acks[k].State = now[0]
+				}
+			}
 			return acks, err
 		}
 	}},

@@ -21,7 +21,7 @@ func checkW8(r *run) {
 	var cmds []like.Command
 	for n := range 200 { // every pair many times, ending in a like or an unlike
 		op := like.OpLike
-		if n*7%3 == 0 {
+		if n*7%11 < 4 {
 			op = like.OpUnlike
 		}
 		cmds = append(cmds, like.Command{Item: items[n%3], User: users[n%5], Op: op})
@@ -29,13 +29,18 @@ func checkW8(r *run) {
 	acks := r.applyAll(cmds)
 	last := map[pair]int{}
 	for k, cmd := range cmds {
-		last[pair{cmd.Item, cmd.User}] = k
+		p, got := pair{cmd.Item, cmd.User}, acks[k].State
+		if got.Liked != (cmd.Op == like.OpLike) {
+			r.Errorf("command %d, %v, is acknowledged with %+v", k, cmd.Op, got)
+		}
+		if before, ok := last[p]; ok && got.Liked && acks[before].State.Liked && got != acks[before].State {
+			r.Errorf("command %d, a repeated like, is acknowledged with %+v, the one before it with %+v", k, got, acks[before].State)
+		}
+		last[p] = k
 	}
 	for p, k := range last {
-		want := cmds[k].Op == like.OpLike
-		if acks[k].State.Liked != want || r.state(p.user, p.item) != acks[k].State {
-			r.Errorf("%v by %q ends with %v, acknowledged as %+v, read as %+v",
-				p.item, p.user, cmds[k].Op, acks[k].State, r.state(p.user, p.item))
+		if now := r.state(p.user, p.item); now != acks[k].State {
+			r.Errorf("%v by %q ends with %v, acknowledged as %+v, read as %+v", p.item, p.user, cmds[k].Op, acks[k].State, now)
 		}
 	}
 	r.agree(users, items)

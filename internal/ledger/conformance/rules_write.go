@@ -162,8 +162,8 @@ func checkW4(r *run) {
 	}
 }
 
-// checkW5: Ack.State is the caller's state after this command; a repeated like
-// keeps the first stamp.
+// checkW5: Ack.State is the caller's state right after this command, whoever races;
+// a repeated like keeps the first stamp.
 func checkW5(r *run) {
 	item := post("1")
 	first := r.like("u", item).State
@@ -186,6 +186,26 @@ func checkW5(r *run) {
 	if got := r.like("u", item).State; !got.Liked || got.Since <= first.Since {
 		r.Errorf("state after liking again: %+v, first was %+v", got, first)
 	}
+	r.opposed(item)
+}
+
+// opposed has devices of one user like and unlike an item at once. Each is told what
+// it did, and not what another one did behind it.
+func (r *run) opposed(item like.Item) {
+	r.together(32, func(w int) {
+		for n := range 20 {
+			cmd := like.Command{Item: item, User: "u", Op: like.OpLike}
+			if (w+n)%2 == 0 {
+				cmd.Op = like.OpUnlike
+			}
+			ack, ok := r.try(cmd)
+			if liked := cmd.Op == like.OpLike; ok && (ack.State.Liked != liked || (ack.State.Since > 0) != liked) {
+				r.Errorf("%v among opposed commands is acknowledged with %+v", cmd.Op, ack.State)
+				return
+			}
+		}
+	})
+	r.agree([]like.User{"u"}, []like.Item{item})
 }
 
 // checkW6: Ack.Count counts the caller's own state exactly once, however often the

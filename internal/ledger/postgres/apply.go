@@ -15,11 +15,13 @@ import (
 )
 
 //go:embed sql/apply.sql
-var applySQL string
+var applyFastSQL string
 
-// applyFastSQL spares the look for conflicts in front of each fact: when another
-// transaction adds the same fact after the snapshot, it fails, and changes nothing.
-var applyFastSQL = strings.Replace(applySQL, "ON CONFLICT DO NOTHING", "", 1)
+// applySQL is for a batch that met facts newer than its snapshot: it looks for them
+// in front of each fact, passes them over, and says which ones it added itself.
+var applySQL = strings.Replace(applyFastSQL, "RETURNING user_id, item\n", "ON CONFLICT DO NOTHING RETURNING user_id, item\n", 1) + `
+	UNION ALL
+	SELECT 'added', pair.ord, 0, 0 FROM pair JOIN added USING (user_id, item)`
 
 // Every transaction that changes facts ends by itself when its node vanishes in the
 // middle, is never acknowledged because the server has lost its patience with a replica
@@ -71,6 +73,7 @@ type outcome struct {
 	seen    []like.State          // of each pair, in the snapshot
 	pending []int64               // by which the totals of the snapshot have still to move for each pair
 	totals  map[string]like.Total // by the text of the item
+	own     []bool                // of each pair: whether it added the fact; of applySQL only
 	added   int64
 	removed int64
 	tx      transaction // zero when nothing changed
@@ -80,7 +83,7 @@ type outcome struct {
 // read fills an outcome from the rows of apply.sql.
 func (s *step) read(rows pgx.Rows) (*outcome, error) {
 	o := &outcome{
-		seen: make([]like.State, len(s.ops)), pending: make([]int64, len(s.ops)),
+		seen: make([]like.State, len(s.ops)), pending: make([]int64, len(s.ops)), own: make([]bool, len(s.ops)),
 		totals: make(map[string]like.Total, len(s.items)),
 	}
 	var kind string
@@ -95,6 +98,8 @@ func (s *step) read(rows pgx.Rows) (*outcome, error) {
 			o.pending[n-1] = b
 		case "total":
 			o.totals[s.items[n-1]] = like.Total{Count: a, Version: uint64(b)}
+		case "added":
+			o.own[n-1] = true
 		case "batch":
 			o.added, o.removed, o.base, answered = n, a, like.Stamp(b), true
 		case "xact":
@@ -110,34 +115,41 @@ func (s *step) read(rows pgx.Rows) (*outcome, error) {
 	return o, err
 }
 
-// after is the state that an operation left.
-func (s *step) after(k int, o *outcome) like.State {
-	op := s.ops[k]
-	at := op.At
-	if at == 0 {
-		at = o.base + like.Stamp(op.place)
-	}
-	state, _ := like.Fold(o.seen[k], op.Op, at)
-	return state
-}
-
-// unseen counts the likes of pairs that the snapshot had no fact of.
+// unseen counts the likes of pairs that the snapshot had no fact of. When fewer facts
+// were added, other transactions added the rest after the snapshot.
 func (s *step) unseen(o *outcome) (n int64) {
-	for k, op := range s.ops {
-		if op.Op == like.OpLike && !o.seen[k].Liked {
+	for k := range s.ops {
+		if s.likes(k, o) {
 			n++
 		}
 	}
 	return n
 }
 
-// settle acknowledges what the operations cover. states are those after them.
-func (s *step) settle(o *outcome, states []like.State) {
+// likes reports whether an operation is the like of a pair without a fact.
+func (s *step) likes(k int, o *outcome) bool { return s.ops[k].Op == like.OpLike && !o.seen[k].Liked }
+
+// settle acknowledges what the operations cover, each command with the state right
+// after it. met is nil, or has what was read later of pairs whose facts others added:
+// a like repeats that fact, or is left for the next step when that is gone again.
+func (s *step) settle(o *outcome, met []like.State) {
 	for k, r := range s.runs {
-		if states[k].Liked != o.seen[k].Liked {
-			s.ops[k].call.changes++
+		op, state := s.ops[k], o.seen[k]
+		repeats := met != nil && s.likes(k, o) && !o.own[k]
+		if repeats {
+			if state = met[k]; !state.Liked {
+				continue
+			}
 		}
-		r.settle(s.covers[k], acknowledge(states[k], o.seen[k], o.pending[k], o.totals[s.ops[k].key]))
+		if !repeats && state.Liked != (op.Op == like.OpLike) {
+			op.call.changes++
+		}
+		for range s.covers[k] {
+			c := r.commands[r.done]
+			state, _ = like.Fold(state, c.Op, c.at(o.base))
+			*c.ack = acknowledge(state, o.seen[k], o.pending[k], o.totals[op.key])
+			r.done++
+		}
 	}
 }
 
@@ -159,28 +171,6 @@ func one(s like.State) int64 {
 		return 1
 	}
 	return 0
-}
-
-// states returns the state behind each operation. When another transaction added
-// facts after the snapshot, the stamps that count are theirs and have to be read.
-func (s *step) states(ctx context.Context, o *outcome, read func(context.Context, []*command) ([]like.State, error)) ([]like.State, error) {
-	states := make([]like.State, len(s.ops))
-	for k := range s.ops {
-		states[k] = s.after(k, o)
-	}
-	if o.added == s.unseen(o) {
-		return states, nil
-	}
-	now, err := read(ctx, s.ops)
-	if err != nil {
-		return nil, err
-	}
-	for k, op := range s.ops {
-		if op.Op == like.OpLike && !o.seen[k].Liked {
-			states[k] = now[k]
-		}
-	}
-	return states, nil
 }
 
 //go:embed sql/states.sql

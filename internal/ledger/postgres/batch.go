@@ -37,12 +37,12 @@ func (r *run) next() (op *command, covers int) {
 	return &rest[0], len(rest)
 }
 
-// settle gives the next commands their acknowledgement.
-func (r *run) settle(covers int, ack ledger.Ack) {
-	for _, c := range r.commands[r.done : r.done+covers] {
-		*c.ack = ack
+// at returns the stamp that a like would set, when the first place has the stamp base.
+func (c *command) at(base like.Stamp) like.Stamp {
+	if c.At != 0 {
+		return c.At
 	}
-	r.done += covers
+	return base + like.Stamp(c.place)
 }
 
 // runsOf groups the commands of calls by pair. Runs are in the order of the primary

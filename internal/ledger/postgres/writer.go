@@ -40,8 +40,8 @@ func (s *shard) work(ctx context.Context) {
 	}
 }
 
-// applyCalls applies calls in one transaction, and in a second one what liked again
-// after an unlike.
+// applyCalls applies calls in one transaction, and in further ones what liked again
+// after an unlike, or met a fact that was gone again.
 func (s *shard) applyCalls(ctx context.Context, calls []*call) error {
 	commands := 0
 	for _, c := range calls {
@@ -74,11 +74,13 @@ func (s *shard) applyStep(ctx context.Context, st *step) error {
 		return failure(context.WithoutCancel(ctx), "apply", err)
 	}
 	s.changed(o, st.places)
-	states, err := st.states(ctx, o, s.readStates)
-	if err != nil { // applied, but what to say of it cannot be read
-		return failure(context.WithoutCancel(ctx), "apply", err)
+	var met []like.State
+	if o.added != st.unseen(o) {
+		if met, err = s.readStates(ctx, st.ops); err != nil { // applied, but what to say of it cannot be read
+			return failure(context.WithoutCancel(ctx), "apply", err)
+		}
 	}
-	st.settle(o, states)
+	st.settle(o, met)
 	return nil
 }
 

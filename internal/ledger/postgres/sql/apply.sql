@@ -1,7 +1,8 @@
 -- Applies one batch: at most one operation for each pair, pairs in the order of
 -- the primary key, so that two batches never wait for each other in a circle. All
 -- parts of the statement see one snapshot, taken after every command of the batch
--- was accepted.
+-- was accepted. When another transaction adds the same fact after the snapshot, it
+-- fails, and changes nothing.
 --
 -- $1 users, $2 items, $3 whether to like, $4 original times (0 = none), $5 places in
 -- the order of acceptance, $6 the number of places, $7 a stamp that the caller has
@@ -26,8 +27,7 @@ WITH clock AS MATERIALIZED (
 ), added AS (
     INSERT INTO likewise.likes (user_id, item, since)
     SELECT user_id, item, since FROM pair WHERE likes AND liked_since IS NULL ORDER BY ord
-    ON CONFLICT DO NOTHING
-    RETURNING item
+    RETURNING user_id, item
 ), removed AS (
     DELETE FROM likewise.likes l
     USING (SELECT * FROM pair WHERE NOT likes AND liked_since IS NOT NULL ORDER BY ord) p
