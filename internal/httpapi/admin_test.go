@@ -247,7 +247,10 @@ func TestBrokenExportCannotBeTakenForTheWhole(t *testing.T) {
 
 func TestBackup(t *testing.T) {
 	once(t, func(s *service) {
-		s.operate("POST", "/admin/v1/backup", `{"dir":"/no/where"}`).problem(501, "unsupported") // not in memory
+		why := s.operate("POST", "/admin/v1/backup", `{"dir":"/no/where"}`).problem(501, "unsupported").Detail
+		if !strings.Contains(why, "memory ledger: backup") {
+			t.Errorf("a store without backups answers %q", why)
+		}
 		for _, body := range []string{`{}`, `{"dir":""}`, `{"dir":1}`, `{"dir":"a","x":"b"}`, `[]`} {
 			s.operate("POST", "/admin/v1/backup", body).problem(400, "invalid_body")
 		}

@@ -88,14 +88,14 @@ func refuse(p problem, format string, args ...any) error {
 }
 
 // explain returns the problem of an error and the detail that a caller may see:
-// only a caller's own mistake is explained.
+// only a caller's own mistake is explained, and what the store cannot do.
 func explain(err error) (problem, string) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.problem, r.detail
 	}
 	for _, known := range problemOfKind {
 		if errors.Is(err, known.kind) {
-			if known.status < 500 {
+			if known.status < 500 || known.kind == errors.ErrUnsupported {
 				return known.problem, err.Error()
 			}
 			return known.problem, ""

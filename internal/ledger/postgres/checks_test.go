@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/test/servers"
@@ -33,6 +35,10 @@ func TestDatabasesThatCannotKeepTheirWord(t *testing.T) {
 	unsafe := testConfig(with("synchronous_commit=off"))
 	unsafe.AcceptUnsafe = true
 	openTest(t, unsafe)
+	unsafe.Replicas = []string{db}
+	if why := refused(t, unsafe); !strings.Contains(why, "can miss acknowledged likes") {
+		t.Errorf("replicas of a database that acknowledges before it writes are refused with %q", why)
+	}
 	exec := func(sql string) {
 		t.Helper()
 		if _, err := connect(t, db).Exec(t.Context(), sql); err != nil {
@@ -49,6 +55,20 @@ func TestDatabasesThatCannotKeepTheirWord(t *testing.T) {
 		t.Errorf("another encoding is refused with %q", why)
 	}
 	exec("DROP DATABASE latin1 WITH (FORCE)")
+}
+
+// A database is called broken only when nobody can mend it by waiting or by a grant.
+func TestKindsOfRefusals(t *testing.T) {
+	for code, want := range map[string]error{
+		"XX001": like.ErrCorrupt,     // data_corrupted
+		"42P01": like.ErrCorrupt,     // undefined_table
+		"42501": like.ErrUnavailable, // insufficient_privilege
+		"53300": like.ErrUnavailable, // too_many_connections
+	} {
+		if err := failure(t.Context(), "apply", &pgconn.PgError{Code: code}); !errors.Is(err, want) {
+			t.Errorf("%s is %v, want %v", code, err, want)
+		}
+	}
 }
 
 // Settings of the server that only its start sets.

@@ -34,10 +34,11 @@ func taken(err error) bool {
 }
 
 // damaged reports whether the database says that its data or its tables are broken,
-// which no retry mends. The classes are those of appendix A of the manual.
+// which no retry mends. The codes are those of appendix A of the manual; 42501 is a
+// missing privilege, which its owner can grant.
 func damaged(err error) bool {
 	refused, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(refused.Code, "XX") || strings.HasPrefix(refused.Code, "42"))
+	return ok && (strings.HasPrefix(refused.Code, "XX") || strings.HasPrefix(refused.Code, "42") && refused.Code != "42501")
 }
 
 // failure is that of a call, which Close may have cut off.

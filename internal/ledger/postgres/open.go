@@ -145,6 +145,9 @@ func (c *Config) checkDatabase(ctx context.Context, pool *pgxpool.Pool) error {
 	case !c.AcceptUnsafe && (fsync == "off" || pages == "off" || commit == "off"):
 		return fmt.Errorf("%w: the database may lose what it committed (fsync %s, full_page_writes %s, synchronous_commit %s): "+
 			"turn them on, or accept it with --postgres-accept-unsafe", like.ErrInvalid, fsync, pages, commit)
+	case len(c.Replicas) > 0 && commit == "off": // what was acknowledged may be in no log yet that they could be asked for
+		return fmt.Errorf("%w: with synchronous_commit off, reads from replicas can miss acknowledged likes: "+
+			"turn it on, or name no --postgres-replicas", like.ErrInvalid)
 	}
 	return nil
 }
