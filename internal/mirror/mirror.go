@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -13,10 +12,8 @@ import (
 	"likewise/internal/like"
 )
 
-const (
-	feedPause  = time.Second     // before a feed that failed is opened again
-	lastWrites = 5 * time.Second // for what is under way, and one more flush, after the end was asked for
-)
+// lastWrites is for what is under way, and one more flush, after the end was asked for.
+const lastWrites = 5 * time.Second
 
 // Mirror writes totals into columns. Its owner calls Run, once.
 type Mirror struct {
@@ -64,53 +61,35 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return err
 }
 
-// follow opens feeds until ctx is done or the ledger is closed.
+// follow notes what changes until ctx is done or the ledger is closed. Once a feed is
+// live, sweeps may begin to look for what the time before it may lack: since the last
+// one ended, or since nobody knows when.
 func (m *Mirror) follow(ctx context.Context) error {
 	var lost time.Time // since when no feed has been live
-	for {
-		live, err := m.observe(ctx, lost)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, like.ErrClosed):
-			return err
-		}
-		m.log.WarnContext(ctx, "feed of totals ended early; the tables are swept", slog.Any("error", err))
-		if live {
-			lost = time.Time{}
-		}
-		lost = earlier(lost, time.Now())
-		for _, c := range m.columns {
-			c.changes.feedLost(lost)
-		}
-		if !waitUntil(ctx, time.Now().Add(feedPause)) {
-			return nil
-		}
-	}
-}
-
-// observe notes what one feed shows. Once it is live, sweeps may begin to look for
-// what the time before it may lack: since lost, or since nobody knows when.
-func (m *Mirror) observe(ctx context.Context, lost time.Time) (live bool, err error) {
-	for totals, err := range m.feeder.Feed(ctx) {
-		if err != nil {
-			return live, err
-		}
-		if !live {
-			live = true
+	return ledger.Follow(ctx, m.feeder, ledger.Follower{
+		Live: func() {
 			for _, c := range m.columns {
 				c.changes.feedLost(lost)
 				c.changes.askSweep()
 			}
-		}
-		now := time.Now()
-		for _, t := range totals {
-			if c := m.columns[t.Item.Collection]; c != nil {
-				c.changes.add(t.Item.ID, now)
+			lost = time.Time{}
+		},
+		Changed: func(totals []like.Total) {
+			now := time.Now()
+			for _, t := range totals {
+				if c := m.columns[t.Item.Collection]; c != nil {
+					c.changes.add(t.Item.ID, now)
+				}
 			}
-		}
-	}
-	return live, errors.New("no reason was given")
+		},
+		Lost: func(err error) {
+			m.log.WarnContext(ctx, "feed of totals ended early; the tables are swept", slog.Any("error", err))
+			lost = earlier(lost, time.Now())
+			for _, c := range m.columns {
+				c.changes.feedLost(lost)
+			}
+		},
+	})
 }
 
 // waitUntil reports false as soon as ctx is done.
