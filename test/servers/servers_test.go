@@ -14,9 +14,12 @@ import (
 )
 
 // No goroutine watches the servers, not even the shared one. A closed client of a
-// cluster may sleep for up to a second more, before a last look at the nodes.
+// cluster may sleep for a second more before a last look at the nodes, and for five
+// before it closes connections to nodes that moved.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
 func connect(t *testing.T, url string) *pgx.Conn {
