@@ -16,7 +16,7 @@ import (
 // everything goes on by itself.
 func TestDatabaseDown(t *testing.T) {
 	harness.SkipUnlessHeavy(t, "it waits for an outage to pass")
-	away, patience := harness.Size(2*time.Second, 10*time.Second), time.Second
+	away, patience := harness.Size(2*time.Second, time.Minute), time.Second
 	db := servers.Postgres(t)
 	c := start(t, 2, db.URL(), servers.Redis(t).URL(), "--postgres-queue-age", patience.String(), "--counts-refresh-after", "200ms")
 	item, fans := harness.Post("1"), 20

@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 	"testing"
 
@@ -31,28 +30,15 @@ func TestDoubleTap(t *testing.T) {
 			})
 			c.showsSoon(item, want.Count)
 		}
-		c.together(taps, func(k int) error { return c.toggle(user, item, k%2 == 0) })
+		c.together(taps, func(k int) error {
+			_, err := c.set(user, item, k%2 == 0)
+			return err
+		})
 	}
 	c.check()
 	if n := c.client.Answers(5); n > 0 {
 		t.Errorf("%d answers of 5xx", n)
 	}
-}
-
-// toggle likes or unlikes while others do the opposite. The answer may tell of one of
-// those already; whatever comes last wins, and all nodes agree about it.
-func (c *cluster) toggle(user string, item harness.Item, like bool) error {
-	r := harness.Request{Method: http.MethodDelete, Path: item.Path("like"), User: user}
-	if like {
-		r.Method = http.MethodPut
-	}
-	done := c.acks.Begin(user, item, like)
-	res, err := c.client.Do(c.Context(), r)
-	if err == nil && res.Status != http.StatusOK {
-		err = harness.ProblemOf(r, res)
-	}
-	done(err == nil)
-	return err
 }
 
 // together runs f(0) to f(n-1) at one instant and wants none of them to fail.

@@ -26,7 +26,7 @@ func TestReconnectStorm(t *testing.T) {
 	for k := range items {
 		items[k] = harness.Post(fmt.Sprint(k))
 	}
-	crowd := c.gather(harness.Size(100, 500), items)
+	crowd := c.gather(harness.Size(100, 10_000), items)
 	liked := 0
 	like := func(d time.Duration) (p99 time.Duration) {
 		var took []time.Duration
