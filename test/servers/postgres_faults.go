@@ -1,6 +1,8 @@
 package servers
 
 import (
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -47,6 +49,15 @@ func (p *PostgresServer) Promote(tb testing.TB) {
 	if !promoted {
 		tb.Fatal("PostgreSQL was not promoted within 60 s")
 	}
+}
+
+// StandAlone ends the server and starts it again as a replica of nobody: it has its own
+// log, shows what that has, and takes no writes.
+func (p *PostgresServer) StandAlone(tb testing.TB) {
+	tb.Helper()
+	p.StopImmediate(tb)
+	check(tb, os.WriteFile(filepath.Join(p.data(), "standby.signal"), nil, 0o644))
+	p.Start(tb)
 }
 
 // Sever cuts the connections of all clients, and returns how many there were.

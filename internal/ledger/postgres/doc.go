@@ -29,7 +29,9 @@
 //     still running at the last poll (pg_snapshot_xmin), never by a sequence or a
 //     time, because the order of commits is neither.
 //   - R1 on replicas: a read asks the primary for its position in the log and waits
-//     until the replica has replayed it, else the primary answers. A replica may
+//     until the replica has replayed it, else the primary answers. Primaries note the
+//     timeline of their log in a row, since a replica of a former primary may be
+//     further in a log of its own. A replica may
 //     show a commit that the primary does not show yet, so of two reads during a
 //     command the first may see it and the second not.
 //

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,26 @@ func bounced(t *testing.T) func(testing.TB) Config {
 func TestConformanceBehindPgBouncer(t *testing.T) {
 	heavyTest(t)
 	conformance.Run(t, harnessOf("postgres, PgBouncer", 1, bounced(t)))
+}
+
+// Nodes that wait for another one's migrations leave it the connections to do them.
+func TestMigrationsBehindASmallPool(t *testing.T) {
+	t.Parallel()
+	b := servers.PgBouncer(t, servers.Database(t), servers.With("default_pool_size", "2"))
+	cfg := testConfig(b.URL())
+	cfg.PgBouncer = true
+	var nodes sync.WaitGroup
+	for n := range 6 {
+		nodes.Go(func() {
+			l, err := Open(t.Context(), cfg)
+			if err != nil {
+				t.Errorf("node %d: %v", n, err)
+				return
+			}
+			l.Close()
+		})
+	}
+	nodes.Wait()
 }
 
 func TestModelBehindPgBouncer(t *testing.T) {

@@ -24,6 +24,9 @@ var migrations embed.FS
 // migrationLock is the advisory lock of whoever makes or changes the tables.
 const migrationLock = 0x6c696b6577697365
 
+// migrationWait is the time between two tries to get it.
+const migrationWait = 20 * time.Millisecond
+
 // openTimeout bounds a start. Another node may be making the tables meanwhile.
 const openTimeout = time.Minute
 
@@ -155,14 +158,11 @@ func (c *Config) checkDatabase(ctx context.Context, pool *pgxpool.Pool) error {
 // migrate makes or upgrades the tables while no other node does. The lock belongs to
 // a transaction, which PgBouncer keeps on one connection.
 func migrate(ctx context.Context, pool *pgxpool.Pool) (err error) {
-	tx, err := pool.Begin(ctx)
+	tx, err := lockMigrations(ctx, pool)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ignoreClosed(tx.Rollback(ctx))) }()
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrationLock)); err != nil {
-		return err
-	}
 	if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS likewise"); err != nil {
 		return err
 	}
@@ -178,6 +178,29 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) (err error) {
 	}
 	_, err = steps.Up(ctx)
 	return err
+}
+
+// lockMigrations begins the transaction that only one node has at a time. Others try
+// again, since whoever waits in the database holds a connection that the one which
+// migrates may need: a PgBouncer may have few.
+func lockMigrations(ctx context.Context, pool *pgxpool.Pool) (pgx.Tx, error) {
+	for {
+		tx, err := pool.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var locked bool
+		err = tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(migrationLock)).Scan(&locked)
+		if err == nil && locked {
+			return tx, nil
+		}
+		if err := errors.Join(err, ignoreClosed(tx.Rollback(ctx))); err != nil {
+			return nil, err
+		}
+		if !sleep(ctx, migrationWait) {
+			return nil, context.Cause(ctx)
+		}
+	}
 }
 
 func ignoreClosed(err error) error {

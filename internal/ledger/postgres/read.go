@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"likewise/internal/ledger"
 	"likewise/internal/like"
@@ -46,8 +45,8 @@ func (l *Ledger) Liked(ctx context.Context, user like.User, items []like.Item) (
 	}
 	states := make([]like.State, len(items))
 	err := l.spread(items, func(s *shard, part []like.Item, places []int) error {
-		return s.fresh(ctx, func(pool *pgxpool.Pool) error {
-			rows, err := pool.Query(ctx, likedSQL, string(user), itemTexts(part))
+		return s.fresh(ctx, func(db querier) error {
+			rows, err := db.Query(ctx, likedSQL, string(user), itemTexts(part))
 			if err != nil {
 				return err
 			}
@@ -137,8 +136,8 @@ func (l *Ledger) Likers(ctx context.Context, item like.Item, after like.Fact, n 
 		since = math.MaxInt64
 	}
 	var facts []like.Fact
-	err := l.shard(item).fresh(ctx, func(pool *pgxpool.Pool) (err error) {
-		facts, err = collectFacts(ctx, pool, likersSQL, itemText(item), since, user, n+1)
+	err := l.shard(item).fresh(ctx, func(db querier) (err error) {
+		facts, err = collectFacts(ctx, db, likersSQL, itemText(item), since, user, n+1)
 		return err
 	})
 	return pageOf(facts, n), l.failure(ctx, "likers", err)
@@ -163,8 +162,8 @@ func (l *Ledger) LikedBy(ctx context.Context, user like.User, after like.Fact, n
 	parts := make([][]like.Fact, len(l.shards))
 	errs := make([]error, len(l.shards))
 	l.each(func(s *shard) {
-		errs[s.number] = s.fresh(ctx, func(pool *pgxpool.Pool) (err error) {
-			parts[s.number], err = collectFacts(ctx, pool, likedBySQL, string(user), since, item, n+1)
+		errs[s.number] = s.fresh(ctx, func(db querier) (err error) {
+			parts[s.number], err = collectFacts(ctx, db, likedBySQL, string(user), since, item, n+1)
 			return err
 		})
 	})
@@ -183,8 +182,8 @@ func pageOf(facts []like.Fact, n int) ledger.Page {
 	return ledger.Page{Facts: facts}
 }
 
-func collectFacts(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) ([]like.Fact, error) {
-	rows, err := pool.Query(ctx, sql, args...)
+func collectFacts(ctx context.Context, db querier, sql string, args ...any) ([]like.Fact, error) {
+	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -218,8 +217,8 @@ func (l *Ledger) LikersAmong(ctx context.Context, item like.Item, users []like.U
 		}
 	}
 	var likers []like.User
-	err := l.shard(item).fresh(ctx, func(pool *pgxpool.Pool) error {
-		rows, err := pool.Query(ctx, amongSQL, itemText(item), names)
+	err := l.shard(item).fresh(ctx, func(db querier) error {
+		rows, err := db.Query(ctx, amongSQL, itemText(item), names)
 		if err != nil {
 			return err
 		}

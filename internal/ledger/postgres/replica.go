@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"likewise/internal/like"
@@ -21,15 +22,16 @@ const (
 	replicaRest = time.Second
 
 	replicaSearch = 5 * time.Second // between two looks for a replica that was away
+
+	seenPosition = "position" // what a connection knows of its server
 )
 
 // replica is a streaming replica of a shard's database.
 type replica struct {
 	pool *pgxpool.Pool
 
-	mu       sync.Mutex
-	replayed uint64    // at least this far
-	resting  time.Time // until then it is not asked
+	mu      sync.Mutex
+	resting time.Time // until then it is not asked
 }
 
 // replicas are those of a shard that were found.
@@ -102,85 +104,77 @@ func (l *Ledger) place(ctx context.Context, pool *pgxpool.Pool) (found bool, err
 	return true, nil
 }
 
-// positions asks the primary how far its log reaches, once for all reads that wait for
-// the answer and began before the question was sent (as Raft's ReadIndex does; Ongaro
-// 2014, section 6.4).
-type positions struct {
-	turn chan struct{} // holds a token while a question is under way
-
-	mu   sync.Mutex
-	next *position // the question that is not sent yet
-}
-
-type position struct {
-	done chan struct{}
-	lsn  uint64
-	err  error
-}
-
-// ask returns a position of the log that holds everything acknowledged before.
-func (p *positions) ask(ctx context.Context, primary *pgxpool.Pool) (uint64, error) {
-	p.mu.Lock()
-	if p.next == nil {
-		p.next = &position{done: make(chan struct{})}
-	}
-	mine := p.next
-	p.mu.Unlock()
-	select {
-	case <-mine.done:
-	case <-ctx.Done():
-		return 0, context.Cause(ctx)
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-		p.send(ctx, mine, primary)
-	}
-	return mine.lsn, mine.err
-}
-
-// send asks for everybody who joined a question, unless somebody else did so.
-func (p *positions) send(ctx context.Context, mine *position, primary *pgxpool.Pool) {
-	p.mu.Lock()
-	if p.next != mine {
-		p.mu.Unlock() // it was sent, and answered before the turn was free
-		return
-	}
-	p.next = nil
-	p.mu.Unlock()
-	// The others do not depend on this caller's context.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	mine.err = primary.QueryRow(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").Scan(&mine.lsn)
-	close(mine.done)
+// querier is a pool, or one connection of it.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // fresh runs a read that sees everything acknowledged before: on a replica that has
 // replayed it, else, or when the replica fails, on the primary.
-func (s *shard) fresh(ctx context.Context, read func(*pgxpool.Pool) error) error {
-	if r := s.caughtUp(ctx); r != nil {
-		if err := read(r.pool); err == nil || ctx.Err() != nil {
+func (s *shard) fresh(ctx context.Context, read func(querier) error) error {
+	if r := s.pickReplica(); r != nil {
+		if done, err := r.read(ctx, s, read); done {
 			return err
 		}
-		r.rest()
 	}
 	return read(s.read)
 }
 
-// caughtUp returns a replica that has replayed everything acknowledged before the
-// call, or nil.
-func (s *shard) caughtUp(ctx context.Context) *replica {
+// pickReplica returns any replica that is not left alone, or nil.
+func (s *shard) pickReplica() *replica {
 	found := s.replicas.list()
 	if len(found) == 0 {
 		return nil
 	}
-	r := found[rand.N(len(found))]
-	if r.rests() {
-		return nil
+	if r := found[rand.N(len(found))]; !r.rests() {
+		return r
 	}
-	lsn, err := s.positions.ask(ctx, s.read)
-	if err != nil || !r.replays(ctx, lsn) {
-		return nil
+	return nil
+}
+
+// read runs a read on the replica, unless that is behind or fails: then the read is
+// not done, and the replica is left alone for a while.
+func (r *replica) read(ctx context.Context, s *shard, read func(querier) error) (done bool, err error) {
+	end, err := s.positions.ask(ctx, s.read)
+	if err != nil {
+		return false, nil // which says nothing of the replica
 	}
-	return r
+	conn, err := r.replayed(ctx, end)
+	if err == nil {
+		defer conn.Release()
+		err = read(conn)
+	}
+	if err == nil || ctx.Err() != nil {
+		return true, err
+	}
+	r.rest()
+	return false, nil
+}
+
+// replayed returns a connection to the replica as soon as that has replayed the log up
+// to a position; the caller releases it. One URL may stand for several servers, so that
+// what one connection has seen says nothing of the others.
+func (r *replica) replayed(ctx context.Context, end position) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, replicaWait)
+	defer cancel()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := conn.Conn().PgConn().CustomData()
+	seen, _ := known[seenPosition].(position)
+	for !seen.reaches(end) {
+		err := conn.QueryRow(ctx, replayedSQL).Scan(&seen.timeline, &seen.lsn)
+		if err == nil && !seen.reaches(end) && !sleep(ctx, time.Millisecond) {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			conn.Release()
+			return nil, err
+		}
+	}
+	known[seenPosition] = seen
+	return conn, nil
 }
 
 // rest leaves a replica alone for a while.
@@ -194,26 +188,4 @@ func (r *replica) rests() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Now().Before(r.resting)
-}
-
-// replays waits a little for the replica to replay the log up to a position.
-func (r *replica) replays(ctx context.Context, lsn uint64) bool {
-	r.mu.Lock()
-	replayed := r.replayed
-	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, replicaWait)
-	defer cancel()
-	for replayed < lsn {
-		err := r.pool.QueryRow(ctx, "SELECT coalesce((pg_last_wal_replay_lsn() - '0/0')::bigint, 0)").Scan(&replayed)
-		if err != nil || replayed < lsn && !sleep(ctx, time.Millisecond) {
-			break
-		}
-	}
-	r.mu.Lock()
-	r.replayed = max(r.replayed, replayed)
-	r.mu.Unlock()
-	if replayed < lsn {
-		r.rest()
-	}
-	return replayed >= lsn
 }

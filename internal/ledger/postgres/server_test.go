@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"sync"
 	"testing"
 	"time"
 
+	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/test/servers"
 )
@@ -149,4 +151,66 @@ func TestCommitThatTheReplicaLacks(t *testing.T) {
 	if err != nil || states[0].Liked {
 		t.Errorf("the replica has %+v, %v: nothing was tested", states, err)
 	}
+}
+
+// A replica takes over, and the old primary, which had gone on alone, is left as a replica
+// whose log is longer and has not what is acknowledged now.
+func TestReplicaOfAnotherTimeline(t *testing.T) {
+	heavyTest(t)
+	t.Parallel()
+	old := servers.Postgres(t, servers.WithReplicas)
+	url := old.Database(t)
+	openTest(t, testConfig(url)).Close()
+	caughtUp(t, old)
+	primary := old.Replica()
+	primary.Promote(t)
+	alone := openTest(t, testConfig(url))
+	for n := range 300 {
+		apply(t, alone, like.Command{Item: postN(n), User: "alone", Op: like.OpLike})
+	}
+	alone.Close()
+	old.StandAlone(t)
+
+	cfg := testConfig(onServer(t, url, primary))
+	cfg.Replicas = []string{url}
+	l := openTest(t, cfg)
+	eventually(t, "the old primary is taken for a replica", func() bool { return len(l.shards[0].replicas.list()) == 1 })
+	for n := range 20 {
+		apply(t, l, like.Command{Item: postN(n), User: "u", Op: like.OpLike})
+		page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
+		if err != nil || len(page.Facts) != n+1 {
+			t.Errorf("%d facts, %v behind %d likes", len(page.Facts), err, n+1)
+		}
+	}
+}
+
+// caughtUp waits until the replica of a server has replayed everything.
+func caughtUp(tb testing.TB, primary *servers.PostgresServer) {
+	tb.Helper()
+	var end int64
+	const at = "SELECT (%s - '0/0')::bigint"
+	if err := connect(tb, primary.URL()).QueryRow(tb.Context(), fmt.Sprintf(at, "pg_current_wal_flush_lsn()")).Scan(&end); err != nil {
+		tb.Fatal(err)
+	}
+	replica := connect(tb, primary.Replica().URL())
+	eventually(tb, "the replica has replayed everything", func() bool {
+		var replayed int64
+		err := replica.QueryRow(tb.Context(), fmt.Sprintf(at, "pg_last_wal_replay_lsn()")).Scan(&replayed)
+		return err == nil && replayed >= end
+	})
+}
+
+// onServer is the URL of the same database of another server.
+func onServer(tb testing.TB, database string, server *servers.PostgresServer) string {
+	tb.Helper()
+	a, err := url.Parse(database)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := url.Parse(server.URL())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a.Host = b.Host
+	return a.String()
 }

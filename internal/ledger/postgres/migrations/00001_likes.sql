@@ -69,11 +69,14 @@ CREATE UNLOGGED TABLE likewise.era (
     id       bigint NOT NULL
 );
 
--- Which part of which set of databases this one is; a single row.
+-- Which part of which set of databases this one is; a single row. timeline is the one of
+-- the log that nodes last found the primary on: a replica that does not show it follows
+-- a server that is no primary any more.
 CREATE TABLE likewise.layout (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     ledger   uuid NOT NULL,
     shard    integer NOT NULL,
     shards   integer NOT NULL,
+    timeline bigint NOT NULL DEFAULT 0,
     CHECK (shard >= 0 AND shard < shards)
 );
