@@ -21,6 +21,15 @@ func impatient(url string) Config {
 	return cfg
 }
 
+// likes waits until a like is accepted: half a second may be too short on a busy machine.
+func likes(t *testing.T, l *Ledger, item like.Item) {
+	t.Helper()
+	eventually(t, "likes are accepted", func() bool {
+		_, err := l.Apply(t.Context(), like.Command{Item: item, User: "u", Op: like.OpLike})
+		return err == nil
+	})
+}
+
 // flood sends batches at once until done is closed, demands that each ends in time
 // with one of the kinds for "later", and returns how often which came.
 func flood(t *testing.T, l *Ledger, limit time.Duration, done <-chan struct{}) (overloaded, unavailable int) {
@@ -93,7 +102,7 @@ func TestDatabaseIsAway(t *testing.T) {
 			proxy := servers.Proxy(t, servers.Database(t))
 			cfg := impatient(proxy.URL())
 			l := openTest(t, cfg)
-			apply(t, l, like.Command{Item: post("before"), User: "u", Op: like.OpLike})
+			likes(t, l, post("before"))
 			tt.away(proxy)
 			done := make(chan struct{})
 			go func() {
@@ -107,10 +116,7 @@ func TestDatabaseIsAway(t *testing.T) {
 				t.Errorf("%d calls found the queue full, %d the database away", overloaded, unavailable)
 			}
 			tt.back(proxy)
-			eventually(t, "likes are accepted again", func() bool {
-				_, err := l.Apply(t.Context(), like.Command{Item: post("after"), User: "u", Op: like.OpLike})
-				return err == nil
-			})
+			likes(t, l, post("after"))
 			eventually(t, "it is ready again", func() bool { return l.Ready(t.Context()) == nil })
 			totalIs(t, l, post("after"), 1)
 			if drifted := drift(t, l); drifted != nil {
@@ -125,7 +131,7 @@ func TestCloseWhileTheDatabaseIsSilent(t *testing.T) {
 	t.Parallel()
 	proxy := servers.Proxy(t, servers.Database(t))
 	l := openTest(t, impatient(proxy.URL()))
-	apply(t, l, like.Command{Item: post("1"), User: "u", Op: like.OpLike})
+	likes(t, l, post("1"))
 	if _, err := l.Liked(t.Context(), "u", []like.Item{post("1")}); err != nil {
 		t.Fatal(err)
 	}

@@ -94,14 +94,14 @@ func TestErrorsHideThePassword(t *testing.T) {
 	}
 	for name, change := range map[string]func(*url.URL){
 		"nobody there": func(u *url.URL) { u.Host = "127.0.0.1:1" },
-		"no such host": func(u *url.URL) { u.Host = "localhost.invalid:5432" },
+		"no such host": func(u *url.URL) { u.Host = "no..host:5432" }, // nor is a name server asked
 		"no database":  func(u *url.URL) { u.Path = "/absent" },
 		"no URL":       func(u *url.URL) { u.RawQuery = "sslmode=sometimes" },
 	} {
 		u := *good
 		u.User = url.UserPassword(good.User.Username(), secret)
 		change(&u)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, err := Open(ctx, testConfig(u.String()))
 		cancel()
 		if err == nil || strings.Contains(err.Error(), secret) {

@@ -31,7 +31,7 @@ func newFollower(t *testing.T) *follower {
 	cfg.OnFatal = func(err error) { f.fatal = err }
 	l := openTest(t, cfg)
 	f.s = l.shards[0]
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // of the whole test
 	t.Cleanup(cancel)
 	next, stop := iter.Pull2(l.Feed(ctx))
 	t.Cleanup(stop)

@@ -118,6 +118,9 @@ func harnessOf(name string, count int, config func(tb testing.TB) Config) confor
 			for _, l := range old.all {
 				crash(l)
 			}
+			for _, url := range old.all[0].cfg.URLs {
+				rests(tb, url, "state <> 'idle'") // a pooler keeps idle ones
+			}
 			return openNodes(tb, old.all[0].cfg, count)
 		},
 		Injure:  injure,

@@ -99,6 +99,7 @@ func (d *databases) take(tb testing.TB) string {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
+		rests(tb, url, "true")
 		conn, err := pgx.Connect(ctx, url)
 		if err == nil {
 			_, err = conn.Exec(ctx, `DELETE FROM likewise.likes; DELETE FROM likewise.totals; DELETE FROM likewise.outbox;
@@ -125,6 +126,23 @@ func (d *databases) pop() string {
 	url := d.free[len(d.free)-1]
 	d.free = d.free[:len(d.free)-1]
 	return url
+}
+
+// rests waits until a database serves nobody else who is as the condition says. What
+// a closed ledger left under way may be committed, or not, a little later.
+func rests(tb testing.TB, url, others string) {
+	tb.Helper()
+	conn := connect(tb, url)
+	defer conn.Close(context.Background())
+	eventually(tb, "the database rests", func() bool {
+		var n int
+		err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND backend_type = 'client backend' AND pid <> pg_backend_pid() AND `+others, pgx.QueryExecModeExec).Scan(&n)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return n == 0
+	})
 }
 
 func connect(tb testing.TB, url string) *pgx.Conn {

@@ -32,7 +32,10 @@ func drift(tb testing.TB, l *Ledger) (drifted []ledger.Audit) {
 func TestBatchesNeverWaitInACircle(t *testing.T) {
 	t.Parallel()
 	url := servers.Database(t)
-	both := openNodes(t, hasty(url), 2)
+	both, conn := openNodes(t, hasty(url), 2), connect(t, url)
+	if _, err := conn.Exec(t.Context(), "SELECT pg_stat_reset()"); err != nil { // of tests that had the database before
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
 	for w := range 6 {
 		wg.Go(func() {
@@ -57,7 +60,6 @@ func TestBatchesNeverWaitInACircle(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	conn := connect(t, url)
 	var deadlocks int
 	eventually(t, "what the sessions counted is told", func() bool {
 		var told bool
@@ -135,8 +137,10 @@ func TestDrainsShareTheOutbox(t *testing.T) {
 	cfg.DrainInterval = time.Millisecond
 	writer := openTest(t, cfg)
 	stop := make(chan struct{})
+	halt := sync.OnceFunc(func() { close(stop) })
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer halt() // also when the test fails
 	for range 3 {
 		wg.Go(func() { // nodes that come and go
 			for {
@@ -169,7 +173,7 @@ func TestDrainsShareTheOutbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	close(stop)
+	halt()
 	for item, want := range facts {
 		totalIs(t, writer, item, want)
 	}
