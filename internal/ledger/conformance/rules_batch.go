@@ -177,16 +177,33 @@ func fill(cmds []like.Command, cmd like.Command) {
 }
 
 // quiet waits until commands that were given up, and may come a little later,
-// have come: until two looks at all states, some time apart, are the same.
+// have come: until two looks at all states, with commands that came later between
+// them, are the same.
 func (r *run) quiet(users []like.User, items []like.Item) {
 	r.Helper()
 	before := r.ownStates(users, items)
 	r.eventually(func() bool {
 		<-time.After(20*time.Millisecond + r.h.Settle)
+		for _, op := range []like.Op{like.OpLike, like.OpUnlike} {
+			r.getsIn(like.Command{Item: items[0], User: "later", Op: op})
+		}
 		now := r.ownStates(users, items)
 		same := slices.Equal(before, now)
 		before = now
 		return same
+	})
+}
+
+// getsIn sends a command until the queue, which commands that were given up fill, has
+// room for it.
+func (r *run) getsIn(cmd like.Command) {
+	r.Helper()
+	r.eventually(func() bool {
+		_, err := r.ledger.Apply(r.Context(), cmd)
+		if err != nil && !errors.Is(err, like.ErrOverloaded) {
+			r.Errorf("%v of %v by %q: %v", cmd.Op, cmd.Item, cmd.User, err)
+		}
+		return !errors.Is(err, like.ErrOverloaded)
 	})
 }
 

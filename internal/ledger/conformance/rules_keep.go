@@ -204,6 +204,7 @@ func checkA3(r *run) {
 	r.unlike("u", post("not any more"))
 	want[post("not any more")] = 0
 	r.settle()
+	r.eventually(func() bool { return r.total(post("not any more")).Version > 0 }) // what else would be audited?
 	got := map[like.Item]int64{}
 	for _, a := range r.auditAll(false) {
 		if _, again := got[a.Item]; again {
