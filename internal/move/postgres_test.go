@@ -30,10 +30,14 @@ func TestMovePostgres(t *testing.T) {
 	})
 }
 
+// openNode opens a ledger that waits neither for a disk nor gives up on a loaded machine.
 func openNode(t *testing.T, urls []string) *postgres.Ledger {
 	t.Helper()
 	cfg := postgres.DefaultConfig()
-	cfg.URLs, cfg.DrainInterval, cfg.MaxConnections = urls, 10*time.Millisecond, 8
+	cfg.DrainInterval, cfg.QueueAge, cfg.MaxConnections, cfg.AcceptUnsafe = 10*time.Millisecond, time.Minute, 8, true
+	for _, url := range urls {
+		cfg.URLs = append(cfg.URLs, url+"&options=-c%20synchronous_commit%3Doff")
+	}
 	l, err := postgres.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
