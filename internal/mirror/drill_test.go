@@ -99,6 +99,7 @@ func TestDatabaseDown(t *testing.T) {
 	x := run(t, l, l, fast(a.table()))
 	likes(t, l, "1", 1)
 	a.become(map[string]int64{"1": 1, "2": 0})
+	x.swept() // so that only a change can fail
 	server.StopImmediate(t)
 	likes(t, l, "1", 2)
 	likes(t, l, "2", 5)

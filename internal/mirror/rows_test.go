@@ -135,7 +135,7 @@ func TestTooSlowStatement(t *testing.T) {
 		"CREATE TRIGGER slow AFTER UPDATE ON posts REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION slow()")
 	l := newLedger(t, memory.Config{})
 	b := *a
-	b.url += "&statement_timeout=500"
+	b.url += "&statement_timeout=2000"
 	c := worker(t, l, &b)
 	for id := range 1500 {
 		likes(t, l, fmt.Sprint(id+1), 1)
