@@ -131,7 +131,7 @@ func testCloseWritesWhatWasOffered(t *testing.T, r *servers.RedisServer) {
 	a, b := connect(t, settings(r.URL())), connect(t, settings(r.URL()))
 	watch := subscribe(t, b, silent{})
 	watch.sees(a, 1<<20)
-	totals := make([]like.Total, 2000)
+	totals := make([]like.Total, 3*maxBatch) // Close has a second for them
 	for i := range totals {
 		totals[i] = total(1000+i, int64(i), 7)
 	}
@@ -314,7 +314,7 @@ func next(t *testing.T, elements <-chan element) element {
 	select {
 	case e := <-elements:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the feed yields nothing")
 		panic("unreachable")
 	}

@@ -18,8 +18,36 @@ func hurried(url string) Config {
 	return cfg
 }
 
-// slack is what a busy machine may add to a deadline.
+// slack is what a busy machine may add to a deadline, beside what pauses sees.
 const slack = 500 * time.Millisecond
+
+// pauses measures for how long the machine lets nobody work, until it is ended.
+func pauses() (end func() time.Duration) {
+	const beat = 5 * time.Millisecond
+	stop, lost := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		sum, live := time.Duration(0), true
+		for live {
+			began := time.Now()
+			select {
+			case <-time.After(beat):
+			case <-stop:
+				live = false
+			}
+			sum += max(0, time.Since(began)-2*beat)
+		}
+		lost <- sum
+	}()
+	return func() time.Duration { close(stop); return <-lost }
+}
+
+// timed returns how long a call takes on a machine that lets it work.
+func timed(call func()) time.Duration {
+	end, start := pauses(), time.Now()
+	call()
+	took := time.Since(start)
+	return took - end()
+}
 
 // works reports whether totals of all segments can be set and read.
 func works(t testing.TB, c *Client, version uint64) bool {
@@ -43,9 +71,7 @@ func bounded(t testing.TB, c *Client, l *Limiter) {
 		"a change":    func() { c.Publish([]like.Total{total(1, 1, 1)}) },
 		"a readiness": func() { _ = c.Ready(t.Context()) },
 	} {
-		start := time.Now()
-		call()
-		if took := time.Since(start); took > c.cfg.Timeout+slack {
+		if took := timed(call); took > c.cfg.Timeout+slack {
 			t.Errorf("%s took %s", what, took)
 		}
 	}
@@ -90,11 +116,12 @@ func TestCloseWithoutRedis(t *testing.T) {
 			c := connect(t, hurried(r.URL()))
 			harm(t, r)
 			c.Publish([]like.Total{total(1, 1, 1)})
-			start := time.Now()
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			if took := time.Since(start); took > 4*time.Second {
+			took := timed(func() {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			if took > 4*time.Second {
 				t.Errorf("Close took %s", took)
 			}
 			bounded(t, c, mustLimiter(t, c, "user", limit.DefaultUser()))
@@ -138,6 +165,10 @@ func TestHarmedNode(t *testing.T) {
 	}
 }
 
+// late is how many calls may begin after their caller gave up the last one that is
+// tolerated, and before the breaker hears of it, on a busy machine.
+const late = 3
+
 // TestOpenBreakerCostsNothing: while Redis is frozen, a caller is slow a few times
 // and then not at all.
 func TestOpenBreakerCostsNothing(t *testing.T) {
@@ -148,14 +179,15 @@ func TestOpenBreakerCostsNothing(t *testing.T) {
 		c.Get(t.Context(), posts(20))
 		return c.breaker.isOpen(0)
 	})
-	if got := value(t, c.metrics.get.failed); got != tolerated {
-		t.Errorf("%v calls failed before the breaker opened, want %d", got, tolerated)
+	failed := value(t, c.metrics.get.failed)
+	if failed < tolerated || failed > tolerated+late {
+		t.Errorf("%v calls failed before the breaker opened, want %d", failed, tolerated)
 	}
 	for range 1000 {
 		c.Get(t.Context(), posts(20))
 	}
-	if got := value(t, c.metrics.get.failed); got != tolerated {
-		t.Errorf("%v calls failed, want no more than %d", got, tolerated)
+	if got := value(t, c.metrics.get.failed); got != failed {
+		t.Errorf("%v calls failed, want no more than %v", got, failed)
 	}
 }
 
@@ -171,7 +203,7 @@ func TestSlowRedis(t *testing.T) {
 		c.Get(t.Context(), posts(20))
 	}
 	bounded(t, c, l)
-	if got := value(t, c.metrics.get.failed); got > tolerated {
+	if got := value(t, c.metrics.get.failed); got > tolerated+late {
 		t.Errorf("%v pages were delayed in two seconds, want %d", got, tolerated)
 	}
 	proxy.Delay(0)
@@ -216,9 +248,8 @@ func TestRestOfTheClusterIsUsed(t *testing.T) {
 		c.Get(t.Context(), posts(100))
 		return c.breaker.open().size() >= shared
 	})
-	began := time.Now()
-	_, known := c.Get(t.Context(), posts(100))
-	if took := time.Since(began); took > slack {
+	var known []bool
+	if took := timed(func() { _, known = c.Get(t.Context(), posts(100)) }); took > slack {
 		t.Errorf("a page took %s", took)
 	}
 	for i, ok := range known {

@@ -175,10 +175,11 @@ func get(t testing.TB, c *Client, item like.Item) (like.Total, bool) {
 	return totals[0], known[0]
 }
 
-// background runs fn until the test ends.
+// background runs fn until the test ends. What was begun later is ended first: the
+// context of the test would end a bus before those who follow it.
 func background(t testing.TB, fn func(context.Context) error) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- fn(ctx) }()
 	stop = func() {
