@@ -34,7 +34,7 @@ func NewClient(urls, admin []string, keys *Keys) *Client {
 		urls: urls, admin: admin, keys: keys, status: new([6]atomic.Int64),
 		http: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 1024, IdleConnTimeout: 30 * time.Second},
-			Timeout:       20 * time.Second,
+			Timeout:       time.Minute, // longer than a node takes to refuse, on a slow machine too
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}

@@ -67,8 +67,8 @@ func (nodes Nodes) Kill() {
 	}
 }
 
-// Stop stops all nodes at once, and fails the test unless each ends with code 0
-// within 10 s.
+// Stop stops all nodes at once, and fails the test unless each ends as
+// [Node.WaitStopped] wants.
 func (nodes Nodes) Stop() {
 	for _, n := range nodes {
 		n.t.Helper()

@@ -3,25 +3,21 @@ package servers
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
+
+	"likewise/test/harness"
 )
 
 // freePort returns a loopback port that nothing listens on: the wanted one, when it
-// is free and not 0. It stays below the range from which systems take the ports of
-// outgoing connections, so that nobody takes it while its server is down.
+// is free and not 0.
 func freePort(wanted int) (int, error) {
-	for range 100 {
-		if wanted == 0 {
-			wanted = 10_000 + rand.IntN(20_000)
-		}
+	if wanted != 0 {
 		if l, err := net.Listen("tcp", addressOf(wanted)); err == nil {
 			return wanted, l.Close()
 		}
-		wanted = 0
 	}
-	return 0, errors.New("no free port found")
+	return harness.FreePort()
 }
 
 func addressOf(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
