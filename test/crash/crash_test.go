@@ -47,7 +47,7 @@ func TestKillsUnderLoad(t *testing.T) {
 	client := harness.NewClient([]string{node.URL}, []string{node.AdminURL}, keys)
 	defer client.Close()
 	load := &load{Recorder: harness.Recorder{Client: client, Acks: harness.NewAcks()}}
-	checker := &harness.Checker{Client: client, Acks: load.Acks, Within: 10 * time.Second}
+	checker := &harness.Checker{Client: client, Acks: load.Acks, Within: 30 * time.Second}
 
 	node.StartReady(t.Context())
 	var unanswered, enough int64 = 0, harness.Size(int64(kills)*10, target)

@@ -27,7 +27,7 @@ func newService(t *testing.T, redis *servers.RedisServer) *service {
 	t.Logf("LIKEWISE_SEED=%d", seed)
 	keys, database := harness.NewKeys(t), servers.Postgres(t)
 	nodes := harness.NewNodes(t, 2, harness.NodeConfig{Keys: keys, Flags: []string{
-		"--ledger", database.URL(), "--redis", redis.URL(), "--postgres-queue-age", "8s", "--limits-address-rate", "0",
+		"--ledger", database.URL(), "--redis", redis.URL(), "--postgres-queue-age", "20s", "--limits-address-rate", "0",
 		// No limit, and yet Redis is asked for one.
 		"--limits-user-rate", "1000000", "--limits-user-burst", "1000000",
 	}})
@@ -39,9 +39,12 @@ func newService(t *testing.T, redis *servers.RedisServer) *service {
 		load:    &load{Recorder: harness.Recorder{Client: client, Acks: harness.NewAcks()}},
 		choices: rand.New(rand.NewPCG(seed, 0)),
 	}
-	s.checker = &harness.Checker{Client: client, Acks: s.load.Acks, Within: 5 * time.Second}
+	s.checker = &harness.Checker{Client: client, Acks: s.load.Acks, Within: 30 * time.Second}
 	return s
 }
+
+// patience is how long anything may take that is waited for, on a slow machine.
+const patience = 2 * time.Minute
 
 // fault is something that happens to a service under load.
 type fault struct {
@@ -124,7 +127,7 @@ func (s *service) end() {
 // await waits until so many more operations were acknowledged.
 func (s *service) await(more int64) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	enough := s.load.Acks.Acked() + more
 	err := harness.Poll(ctx, time.Millisecond, func() (bool, error) { return s.load.Acks.Acked() >= enough, nil })
@@ -209,7 +212,7 @@ func (s *service) killPrimary() int {
 // awaitRedis waits until Redis works for so many nodes.
 func (s *service) awaitRedis(nodes int) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
 	err := harness.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		return s.metric("likewise_redis_up") == nodes, nil

@@ -143,7 +143,7 @@ func (w *world) move(from, to store) {
 		w.Errorf("the move ended with %d\n%s", code, m.output())
 	}
 	stop()
-	checker := &harness.Checker{Client: target.client, Acks: w.acks, Within: 20 * time.Second}
+	checker := &harness.Checker{Client: target.client, Acks: w.acks, Within: time.Minute}
 	if err := checker.Check(w.Context()); err != nil {
 		w.Errorf("after the move: %v", err)
 	}
@@ -206,7 +206,7 @@ func (w *world) like(s *service) (stop func()) {
 func (w *world) accepts(s *service) {
 	w.Helper()
 	for _, c := range s.client.Each() {
-		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 		err := harness.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
 			_, err := harness.Recorder{Client: c, Acks: w.acks}.Set(ctx, "late", harness.Post("late"), true)
 			return err == nil, nil

@@ -61,7 +61,7 @@ func (m *mover) output() string {
 // waitFor waits until the mover has said something.
 func (m *mover) waitFor(text string) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(m.t.Context(), 3*time.Minute)
 	defer cancel()
 	err := harness.Poll(ctx, time.Millisecond, func() (bool, error) {
 		if strings.Contains(m.output(), text) {
@@ -96,7 +96,7 @@ func (m *mover) wait() int {
 	m.t.Helper()
 	select {
 	case <-m.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		m.t.Fatalf("the mover goes on\n%s", m.output())
 	}
 	return m.cmd.ProcessState.ExitCode()

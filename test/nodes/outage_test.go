@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func TestDatabaseDown(t *testing.T) {
 	harness.SkipUnlessHeavy(t, "it waits for an outage to pass")
 	away, patience := harness.Size(2*time.Second, time.Minute), time.Second
 	db := servers.Postgres(t)
-	c := start(t, 2, db.URL(), servers.Redis(t).URL(), "--postgres-queue-age", patience.String(), "--counts-refresh-after", "200ms")
+	c := start(t, 2, db.URL(), servers.Redis(t).URL(), "--postgres-queue-age", patience.String(), "--counts-refresh-after", "200ms", "--counts-expire-after", "3m")
 	item, fans := harness.Post("1"), 20
 	for k := range fans {
 		_, err := c.set(fmt.Sprint("fan-", k), item, true)
@@ -27,11 +28,11 @@ func TestDatabaseDown(t *testing.T) {
 	c.showsSoon(item, int64(fans))
 
 	db.StopImmediate(t)
-	refused, aged, slowest := 0, 0, time.Duration(0)
+	refused, aged, took := 0, 0, []time.Duration(nil)
 	for begin := time.Now(); time.Since(begin) < away; {
 		asked := time.Now()
 		_, err := c.set(fmt.Sprint("late-", refused), item, true)
-		slowest = max(slowest, time.Since(asked))
+		took = append(took, time.Since(asked))
 		problem, ok := errors.AsType[*harness.Problem](err)
 		if !ok || problem.Status != http.StatusServiceUnavailable || problem.Code == "" || problem.RetryAfter() < 1 {
 			t.Fatalf("a like without a database: %v, want a 503 as a problem document with Retry-After", err)
@@ -52,14 +53,16 @@ func TestDatabaseDown(t *testing.T) {
 			t.Errorf("node %d says that it is ready without a database", k+1)
 		}
 	}
-	t.Logf("%d likes refused, the slowest after %v; %d counts with an age", refused, slowest, aged)
+	slices.Sort(took)
+	usual, slowest := took[len(took)*3/4], took[len(took)-1]
+	t.Logf("%d likes refused, most within %v, all within %v; %d counts with an age", refused, usual, slowest, aged)
 	// Others use the machine too.
-	if most := patience + harness.Size(5*time.Second, 2*time.Second); slowest > most || aged == 0 {
-		t.Errorf("a refusal took %v, want at most %v; %d counts had an age", slowest, most, aged)
+	if most := patience + 2*time.Second; usual > most || slowest > 4*most || aged == 0 {
+		t.Errorf("refusals took %v and up to %v, want %v; %d counts had an age", usual, slowest, most, aged)
 	}
 
 	db.Start(t)
-	c.within(10*time.Second, "likes go on", func() (bool, error) {
+	c.within(soon, "likes go on", func() (bool, error) {
 		_, err := c.set("early", item, true)
 		return err == nil, nil
 	})
@@ -91,6 +94,6 @@ func TestTotalThatRedisMissed(t *testing.T) {
 	servers.Quiet(t, ledger)
 
 	c.nodes.StartReady(t.Context())
-	c.showsSoon(item, 2)
+	c.showsWithin(5*time.Second, item, 2) // Redis keeps a total for 2 s
 	c.check()
 }

@@ -52,14 +52,14 @@ func TestReconnectStorm(t *testing.T) {
 		stormy = like(2 * time.Second)
 		back := func() int64 { return crowd.opened.Load() - before }
 		t.Logf("%d of %d streams came back meanwhile; p99 of a like is %v, before it was %v", back(), len(crowd.pages), stormy, calm)
-		c.within(10*time.Second, "every stream comes back once", func() (bool, error) {
+		c.within(time.Minute, "every stream comes back once", func() (bool, error) {
 			return back() == int64(len(crowd.pages)), nil
 		})
 	}
 	if harness.Heavy() && stormy > most(calm) {
 		t.Errorf("p99 of a like is %v while streams come back, want at most %v", stormy, most(calm))
 	}
-	c.within(10*time.Second, "every page shows everything", func() (bool, error) {
+	c.within(time.Minute, "every page shows everything", func() (bool, error) {
 		return !slices.ContainsFunc(crowd.pages, func(p *harness.Page) bool {
 			shown := p.Counts()
 			for k, item := range items {
@@ -98,7 +98,7 @@ func (c *cluster) gather(n int, items []harness.Item) *crowd {
 		w.pages[k] = c.client.NewPage(fmt.Sprint("viewer-", k), items...)
 		w.wg.Go(func() { w.errs[k] = w.follow(w.pages[k]) })
 	}
-	c.within(30*time.Second, "every page shows something", func() (bool, error) {
+	c.within(2*time.Minute, "every page shows something", func() (bool, error) {
 		return !slices.ContainsFunc(w.pages, func(p *harness.Page) bool { return len(p.Counts()) == 0 }), nil
 	})
 	return w

@@ -114,7 +114,7 @@ func newService(t *testing.T, file string, input []string) *service {
 		T: t, node: node, client: client, file: file,
 		admin:   []string{"--admin-url", node.AdminURL, "--token", keys.Token("operator", harness.ScopeAdmin)},
 		public:  []string{"--url", node.URL, "--progress-file", filepath.Join(t.TempDir(), "progress"), "--token", keys.Token("importer", harness.ScopeWriteAny+" "+harness.ScopeImport)},
-		checker: &harness.Checker{Client: client, Acks: acks, Within: 10 * time.Second},
+		checker: &harness.Checker{Client: client, Acks: acks, Within: 30 * time.Second},
 	}
 }
 

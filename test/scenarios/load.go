@@ -219,7 +219,8 @@ func recountUnderLoad(w *world) {
 	}
 	usual := func() time.Duration { return p99(likeFor(size(w, 200*time.Millisecond, 5*time.Second))) }
 	w.wantClose("an audit", auditing, usual, func(with, without time.Duration) bool {
-		return with <= max(2*without, 50*time.Millisecond) && with <= 250*time.Millisecond
+		// The last limit is for a machine that is calm without it.
+		return with <= max(2*without, 50*time.Millisecond) && with <= max(without*3/2, 250*time.Millisecond)
 	})
 }
 
@@ -228,7 +229,7 @@ func recountUnderLoad(w *world) {
 // and otherwise it only plays both.
 func (w *world) wantClose(what string, with, without func() time.Duration, isClose func(with, without time.Duration) bool) {
 	w.Helper()
-	for range 5 {
+	for range 8 {
 		usual, beside := without(), with()
 		if w.small || isClose(beside, usual) {
 			return

@@ -38,7 +38,7 @@ func TwoNodes(t *testing.T) Deployment {
 			Keys:     keys,
 			Nodes:    nodes,
 			Database: database,
-			Settle:   5 * time.Second,
+			Settle:   settle,
 			Clock:    func(t *testing.T, ahead time.Duration) { restartWithClock(t, nodes, nodes[:1], ahead) },
 		}
 	}

@@ -34,6 +34,9 @@ type Target struct {
 	Clock func(t *testing.T, ahead time.Duration)
 }
 
+// settle is how long a machine that others use too may take for what takes a second.
+const settle = 30 * time.Second
+
 // noLimits lifts what one user and one address may take.
 var noLimits = []string{"--limits-user-rate", "0", "--limits-address-rate", "0"}
 
@@ -52,7 +55,7 @@ func Embedded(t *testing.T, o Options) *Target {
 		Admin:  admin,
 		Keys:   keys,
 		Nodes:  nodes,
-		Settle: 5 * time.Second,
+		Settle: settle,
 		Clock:  func(t *testing.T, ahead time.Duration) { restartWithClock(t, nodes, nodes, ahead) },
 	}
 }
@@ -79,7 +82,7 @@ func Running(getenv func(string) string) Deployment {
 			URLs:   urls(TargetEnv),
 			Admin:  urls(TargetAdminEnv),
 			Keys:   harness.LoadKeys(t, getenv(TargetSecretEnv)),
-			Settle: 5 * time.Second,
+			Settle: settle,
 		}
 	}
 }
