@@ -166,6 +166,19 @@ func cut(t *testing.T, line *servers.TCPProxy) (connections int) {
 	return connections
 }
 
+// sever ends the connections to a database as soon as there are some: after a stop
+// they take a while to come back.
+func sever(t *testing.T, pg *servers.PostgresServer) (connections int) {
+	t.Helper()
+	eventually(t, "a database is in use", func() error {
+		if connections = pg.Sever(t); connections == 0 {
+			return errors.New("no connection")
+		}
+		return nil
+	})
+	return connections
+}
+
 func heal(t *testing.T, line *servers.TCPProxy) {
 	t.Helper()
 	if err := line.Heal(); err != nil {

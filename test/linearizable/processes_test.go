@@ -86,7 +86,7 @@ func TestProcesses(t *testing.T) {
 	}}
 	work.start(t)
 	breakAll(t, rng, []fault{
-		{"connections ended by the database", func() int { return pg.Sever(t) }},
+		{"connections ended by the database", func() int { return sever(t, pg) }},
 		{"database stopped", func() int {
 			pg.StopImmediate(t)
 			pg.Start(t)
