@@ -71,11 +71,10 @@ func TestRedisCluster(t *testing.T) {
 		t.Errorf("%d nodes at %s", n, r.URL())
 	}
 	c := redisClient(t, r.Addresses())
-	for _, key := range []string{"a", "b", "c"} { // in the slots of different primaries
-		if err := write(t, c, key); err != nil {
-			t.Error(err)
-		}
+	written := func() bool { // in the slots of different primaries
+		return errors.Join(write(t, c, "a"), write(t, c, "b"), write(t, c, "c")) == nil
 	}
+	eventually(t, "keys are written", written)
 	if n := len(c.Nodes()); n != 3 {
 		t.Errorf("the client found %d nodes, want 3", n)
 	}
@@ -85,9 +84,7 @@ func TestRedisCluster(t *testing.T) {
 	}
 	r.Kill(t, 1)
 	r.Start(t, 1)
-	eventually(t, "all slots are back", func() bool {
-		return errors.Join(write(t, c, "a"), write(t, c, "b"), write(t, c, "c")) == nil
-	})
+	eventually(t, "all slots are back", written)
 }
 
 func TestRedisReplicaTakesOver(t *testing.T) {
