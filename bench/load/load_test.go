@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 			w.Header().Set("Connection", "close")
 		}
 	}))
-	cfg.rate = 400
+	cfg.rate, cfg.duration = 40, 2*time.Second // as many as there are pairs at most, also when the start is slow
 	requests, err := newRequests(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestReport(t *testing.T) {
 // TestLatencyRunsFromWhenARequestWasDue checks that a stall is charged to the
 // requests that waited behind it.
 func TestLatencyRunsFromWhenARequestWasDue(t *testing.T) {
-	const stall = 100 * time.Millisecond
+	const stall = 150 * time.Millisecond // more than half of the run
 	var once sync.Once
 	cfg := testConfig(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		once.Do(func() { <-time.After(stall) })
