@@ -82,11 +82,12 @@ test("a visitor stays the same, and another browser is another visitor", async (
   await name.waitFor();
   const visitor = await name.innerText();
   await until(page, { count: /^[1-9]/ }, { n: 4 });
+  const answered = page.waitForResponse((response) => response.request().method() === "PUT");
   await page.locator("like-button").nth(4).getByRole("button").click();
   await until(page, { liked: true, pending: false }, { n: 4 });
+  assert.ok((await answered).ok());
   const { user } = await page.evaluate(() => fetch("/demo/token").then((answer) => answer.json()));
   assert.equal(user, visitor);
-  await page.waitForTimeout(500); // the answer to the tap
   await page.reload();
   await until(page, { liked: true }, { n: 4 });
   assert.equal(await name.innerText(), visitor);
@@ -107,9 +108,13 @@ test("the crowd does what the slider says", async () => {
   while ((await rate()).rate !== 0);
   await page.keyboard.press("End");
   while ((await rate()).rate !== (await rate()).max);
-  const { likes_total: before } = await rate();
-  await page.waitForTimeout(1000);
-  assert.ok((await rate()).likes_total > before + 500);
+  let more = 0; // others use the machine too, so that one good second is enough
+  for (let second = 0; second < 20 && more <= 500; second++) {
+    const { likes_total: before } = await rate();
+    await page.waitForTimeout(1000);
+    more = (await rate()).likes_total - before;
+  }
+  assert.ok(more > 500, `${more} likes in a second`);
   await fetch(`${demo.url}/demo/crowd`, { method: "POST", body: '{"rate":200}' });
   await page.context().close();
 });

@@ -15,13 +15,17 @@ const program = process.env.LIKEWISE;
 if (!program) throw new Error("LIKEWISE names no program; web/e2e/run builds one");
 const exec = promisify(execFile);
 
+/** A port below those of outgoing connections, which take any while its server is down, and below those of the Go tests. */
 async function freePort() {
-  const socket = createSocket().listen(0, "127.0.0.1");
-  await once(socket, "listening");
-  const { port } = socket.address();
-  socket.close();
-  await once(socket, "close");
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(5000 * Math.random());
+    const socket = createSocket().listen(port, "127.0.0.1");
+    const free = await once(socket, "listening").then(() => true, () => false);
+    if (!free) continue;
+    socket.close();
+    await once(socket, "close");
+    return port;
+  }
 }
 
 /** A running server or demo. */
@@ -50,7 +54,7 @@ export class Program {
     this.process = spawn(program, [this.command], { env, stdio: ["ignore", "pipe", "pipe"] });
     for (const stream of [this.process.stdout, this.process.stderr]) stream.on("data", (text) => (this.output += text));
     this.ended = once(this.process, "exit");
-    for (let i = 0; i < 200; i++) {
+    for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
       if (this.process.exitCode !== null) break;
       const ready = await fetch(`${this.admin}/readyz`).then((answer) => answer.ok, () => false);
       if (ready) return;
@@ -119,6 +123,7 @@ export class Site {
 
 export function openBrowser() {
   return chromium.launch({
+    timeout: 120_000,
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
   });
@@ -151,7 +156,7 @@ export function stateOf(page, n = 0) {
 }
 
 /** Waits until a button's state has the given values. */
-export async function until(page, want, { n = 0, within = 15_000 } = {}) {
+export async function until(page, want, { n = 0, within = 60_000 } = {}) {
   const deadline = Date.now() + within;
   let last;
   while (Date.now() < deadline) {
