@@ -197,8 +197,8 @@ func (s *service) killRedis() int {
 	return len(s.nodes)
 }
 
-// killPrimary kills the primary that a replica does not replace yet, waits until it
-// has, and starts it again as the replica of that one.
+// killPrimary kills one of the servers that began as primaries, waits until a replica
+// has replaced it where it is one still, and starts it again as the replica of that one.
 func (s *service) killPrimary() int {
 	const apart = 3 // a node and its replica
 	primary := s.choices.IntN(apart)

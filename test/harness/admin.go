@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -15,28 +16,51 @@ const DriftMetric = "likewise_drift_found_total"
 
 // Erase unlikes everything that a user likes.
 func (c *Client) Erase(ctx context.Context, user string) error {
-	return c.adminPost(ctx, "/admin/v1/users/"+url.PathEscape(user)+"/erase")
+	return c.everyNode(ctx, "/admin/v1/users/"+url.PathEscape(user)+"/erase")
 }
 
 // Remove unlikes an item for everyone.
 func (c *Client) Remove(ctx context.Context, item Item) error {
-	return c.adminPost(ctx, "/admin/v1/items/"+url.PathEscape(item.Collection)+"/"+url.PathEscape(item.ID)+"/remove")
+	return c.everyNode(ctx, "/admin/v1/items/"+url.PathEscape(item.Collection)+"/"+url.PathEscape(item.ID)+"/remove")
 }
 
-// Reconcile audits everything on every node.
+// Reconcile audits everything on every node. An audit that came to no end is an error.
 func (c *Client) Reconcile(ctx context.Context) error {
-	return c.adminPost(ctx, "/admin/v1/reconcile")
-}
-
-func (c *Client) adminPost(ctx context.Context, path string) error {
 	for range c.admin {
-		r := Request{Method: http.MethodPost, Path: path, User: "operator", Scope: ScopeAdmin, Admin: true}
-		res, err := c.Do(ctx, r)
+		body, err := c.adminPost(ctx, "/admin/v1/reconcile")
 		if err != nil {
 			return err
 		}
-		if res.Status/100 != 2 {
-			return problem(r, res)
+		lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+		var last struct {
+			Summary *struct{ Stopped string }
+		}
+		end := lines[len(lines)-1]
+		if err := json.Unmarshal([]byte(end), &last); err != nil || last.Summary == nil || last.Summary.Stopped != "" {
+			return fmt.Errorf("the audit ends with %q", end)
+		}
+	}
+	return nil
+}
+
+// adminPost sends a command to the next node.
+func (c *Client) adminPost(ctx context.Context, path string) ([]byte, error) {
+	r := Request{Method: http.MethodPost, Path: path, User: "operator", Scope: ScopeAdmin, Admin: true}
+	res, err := c.Do(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if res.Status/100 != 2 {
+		return nil, problem(r, res)
+	}
+	return res.Body, nil
+}
+
+// everyNode sends a command to all nodes, one after the other.
+func (c *Client) everyNode(ctx context.Context, path string) error {
+	for range c.admin {
+		if _, err := c.adminPost(ctx, path); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package harness
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -33,6 +34,19 @@ func (l liar) likers() []string {
 	return users
 }
 
+// audit is what the audit answers.
+func (l liar) audit() string {
+	switch l.lie {
+	case "audit without end":
+		return `{"progress":{"items":1}}`
+	case "audit that failed":
+		return `{"progress":{"items":1}}` + "\n" + `{"error":{"code":"unavailable"}}` + "\n"
+	case "audit that stopped":
+		return `{"summary":{"items":1,"stopped":"too much drift"}}` + "\n"
+	}
+	return `{"progress":{"items":1}}` + "\n" + `{"summary":{"items":1,"drifted":0,"repaired":0}}` + "\n"
+}
+
 func (l liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, item, likers := l.user(r), Post("1"), l.likers()
 	mine := slices.Contains(likers, user)
@@ -42,6 +56,7 @@ func (l liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "# TYPE %[1]s counter\n%[1]s{kind=\"total\"} %[2]d\n%[1]s_other 7\n", DriftMetric, map[bool]int{true: 1}[l.lie == "drift"])
 		return
 	case strings.HasPrefix(r.URL.Path, "/admin/"):
+		_, _ = io.WriteString(w, l.audit())
 		return
 	case r.URL.Path == "/v1/likes/counts":
 		count := len(likers)
@@ -85,6 +100,7 @@ func (liar) user(r *http.Request) string {
 func TestCheckerSeesEveryLie(t *testing.T) {
 	for _, lie := range []string{
 		"", "lost liker", "liker twice", "stranger", "unacknowledged unlike", "drift", "count", "own state", "own list", "order",
+		"audit without end", "audit that failed", "audit that stopped",
 	} {
 		t.Run("lie="+lie, func(t *testing.T) {
 			server := httptest.NewServer(liar{lie})
