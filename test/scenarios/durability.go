@@ -50,7 +50,7 @@ func syncBeforeAnswer(w *world) {
 	// Likes are sent until one is in the trace as a whole, because nothing says
 	// when the tracer has attached itself to all threads.
 	var whole []string
-	for k := 2; k < 500 && whole == nil; k++ {
+	for k := 2; k < 3000 && whole == nil; k++ {
 		w.like(w.user(k), w.post(k))
 		<-time.After(10 * time.Millisecond)
 		trace, _ := os.ReadFile(out)
