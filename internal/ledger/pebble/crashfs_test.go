@@ -10,8 +10,9 @@ import (
 var errCrashed = errors.New("the machine has crashed")
 
 // crashFS is a file system in memory whose machine can crash between two syncs:
-// what was synced before is in the copy that crash returns, and no sync succeeds
-// after it, so nothing can be acknowledged that the copy lacks.
+// what was synced before is in the copy that crash returns, and the marker is not
+// synced after it, so nothing can be acknowledged that the copy lacks. The engine's
+// files go on as before: when one of them fails, the engine ends the process.
 type crashFS struct {
 	*vfs.MemFS
 	mu   sync.RWMutex
@@ -43,31 +44,19 @@ func (c *crashFS) sync(do func() error) error {
 	return do()
 }
 
-func (c *crashFS) wrap(f vfs.File, err error) (vfs.File, error) {
-	if err != nil {
-		return nil, err
+func (c *crashFS) OpenReadWrite(name string, cat vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	f, err := c.MemFS.OpenReadWrite(name, cat, opts...)
+	if err != nil || c.PathBase(name) != markerName {
+		return f, err
 	}
 	return &crashFile{File: f, fs: c}, nil
 }
 
-func (c *crashFS) Create(name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
-	return c.wrap(c.MemFS.Create(name, cat))
-}
-
-func (c *crashFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
-	return c.wrap(c.MemFS.Open(name, opts...))
-}
-
-func (c *crashFS) OpenReadWrite(name string, cat vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	return c.wrap(c.MemFS.OpenReadWrite(name, cat, opts...))
-}
-
-func (c *crashFS) OpenDir(name string) (vfs.File, error) { return c.wrap(c.MemFS.OpenDir(name)) }
-
 func (c *crashFS) ReuseForWrite(old, name string, cat vfs.DiskWriteCategory) (vfs.File, error) {
-	return c.wrap(recycleFS{c.MemFS}.ReuseForWrite(old, name, cat))
+	return recycleFS{c.MemFS}.ReuseForWrite(old, name, cat)
 }
 
+// crashFile is the marker.
 type crashFile struct {
 	vfs.File
 	fs *crashFS
