@@ -201,11 +201,12 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 		cmds = append(cmds, op(n, like.OpLike, at))
 	}
 	r.applyAll(cmds)
+	var imports atomic.Int64
 	step := func(rng *rand.Rand, number int) {
 		goes := 2*rng.IntN(stays) + 1
 		r.try(op(goes, like.OpUnlike, 0))
 		r.try(op(goes, like.OpLike, 0))
-		if number%1000 < 50 {
+		if number%4 == 0 && imports.Add(-1) >= 0 {
 			r.try(op(number, like.OpLike, like.Stamp(990+rng.IntN(40))))
 		}
 	}
@@ -215,6 +216,7 @@ func (r *run) walkUnderChurn(cmd func(n int) like.Command, walk func(n int) []li
 	}
 	r.whileChurning(step, func() {
 		for round := range rounds {
+			imports.Store(20) // a list that grows while it is walked takes longer and longer
 			found := map[any]bool{}
 			for _, f := range walk(round%4 + 1) {
 				found[id(f)] = true

@@ -13,7 +13,7 @@ import (
 )
 
 // patience is generous because a loaded machine is not a broken ledger.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // run is one rule at work on one ledger.
 type run struct {

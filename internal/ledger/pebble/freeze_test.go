@@ -43,7 +43,7 @@ func TestFreezeOnAFullDisk(t *testing.T) {
 // TestFreezeWaitsItsTurn freezes a ledger whose queue refuses more.
 func TestFreezeWaitsItsTurn(t *testing.T) {
 	cfg := testConfig(t, newCrashFS(), time.Now)
-	cfg.QueueLength = 1
+	cfg.QueueLength, cfg.QueueAge = 1, 100*time.Millisecond // a tenth of it is waited for a place
 	l := openTest(t, cfg)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
