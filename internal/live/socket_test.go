@@ -238,13 +238,13 @@ func TestSocketHandshake(t *testing.T) {
 func TestSocketLiveness(t *testing.T) {
 	s := newSource()
 	cfg := testConfig()
-	cfg.Heartbeat, cfg.WriteTimeout = 20*time.Millisecond, 100*time.Millisecond
+	cfg.Heartbeat, cfg.WriteTimeout = 20*time.Millisecond, 2*time.Second
 	h, stop := startHub(t, cfg, s)
 	defer stop()
 	_, addr := serve(t, h)
-	pings := make(chan struct{}, 100)
+	pings := make(chan struct{}, 2)
 	alive, _, err := websocket.Dial(t.Context(), "ws://"+addr+"/ws", &websocket.DialOptions{
-		OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return true },
+		OnPingReceived: func(context.Context, []byte) bool { signal(pings); return true },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -266,14 +266,16 @@ func TestSocketDrain(t *testing.T) {
 	p.until("1", 0)
 	silent := connect(t, addr)
 	eventually(t, "both are connected", func() bool { return h.open() == 2 })
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
+	enough := errors.New("waited enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	told := make(chan error, 1)
 	go func() { told <- h.Drain(ctx) }()
 	if _, status, reason := p.end(); status != websocket.StatusServiceRestart || !strings.HasPrefix(reason, "retry: ") {
 		t.Errorf("closed with %d %q", status, reason)
 	}
-	if err := <-told; !errors.Is(err, context.DeadlineExceeded) {
+	cancel(enough)
+	if err := <-told; !errors.Is(err, enough) {
 		t.Errorf("Drain = %v, want that the silent one had to be cut off", err)
 	}
 	eventually(t, "the silent one is gone", func() bool { return h.open() == 0 })
