@@ -27,7 +27,7 @@ func (r *running) dial() net.Conn {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		r.Fatal(err)
 	}
 	return conn
