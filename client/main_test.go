@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -45,7 +46,36 @@ type service struct {
 	*httptest.Server
 	ledger *memory.Ledger
 	hub    *live.Hub
+	lines  lines
 	stop   func()
+}
+
+// lines is a listener that can cut every connection, also one that a handler took over.
+type lines struct {
+	net.Listener
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func (l *lines) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = append(l.open, conn)
+	return conn, err
+}
+
+// cut returns how many connections were still open.
+func (l *lines) cut() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.open {
+		if conn != nil && conn.Close() == nil {
+			n++
+		}
+	}
+	l.open = nil
+	return n
 }
 
 func newService() *service {
@@ -72,7 +102,9 @@ func newService() *service {
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = totals.Run(ctx, s.ledger) })
 	wg.Go(func() { _ = s.hub.Run(ctx, s.ledger) })
-	s.Server = httptest.NewServer(api)
+	s.Server = httptest.NewUnstartedServer(api)
+	s.lines.Listener, s.Listener = s.Listener, &s.lines
+	s.Start()
 	s.stop = func() {
 		cancel()
 		wg.Wait()
