@@ -154,3 +154,32 @@ func TestReplicaAnswersReads(t *testing.T) {
 	}
 	t.Logf("50 likes and reads beside a replica that stands still took %v", time.Since(begin).Round(time.Millisecond))
 }
+
+// A replica that keeps up and reads slowly, as one with a bad disk does, makes nobody
+// wait for it.
+func TestSlowReplica(t *testing.T) {
+	heavyTest(t)
+	t.Parallel()
+	cfg := mirrored(t)(t)
+	l := openTest(t, cfg)
+	replica, primary := connect(t, cfg.Replicas[0]), l.shards[0]
+	for n := range 20 {
+		apply(t, l, like.Command{Item: postN(n), User: "u", Op: like.OpLike})
+	}
+	execute(t, primary, "ALTER TABLE likewise.likes RENAME TO kept")
+	execute(t, primary, `CREATE VIEW likewise.likes AS SELECT kept.* FROM likewise.kept,
+		(SELECT CASE WHEN pg_is_in_recovery() THEN pg_sleep(20) END) AS disk`)
+	asked := 0
+	eventually(t, "the replica was asked", func() bool {
+		for range 20 {
+			begin := time.Now()
+			page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
+			if took := time.Since(begin); err != nil || len(page.Facts) != 20 || took > 10*time.Second {
+				t.Fatalf("%d facts, %v after %v", len(page.Facts), err, took)
+			}
+		}
+		err := replica.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'PgSleep'`).Scan(&asked)
+		return err == nil && asked > 0
+	})
+}

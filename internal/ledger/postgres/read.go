@@ -45,7 +45,7 @@ func (l *Ledger) Liked(ctx context.Context, user like.User, items []like.Item) (
 	}
 	states := make([]like.State, len(items))
 	err := l.spread(items, func(s *shard, part []like.Item, places []int) error {
-		return s.fresh(ctx, func(db querier) error {
+		return s.fresh(ctx, func(ctx context.Context, db querier) error {
 			rows, err := db.Query(ctx, likedSQL, string(user), itemTexts(part))
 			if err != nil {
 				return err
@@ -136,7 +136,7 @@ func (l *Ledger) Likers(ctx context.Context, item like.Item, after like.Fact, n 
 		since = math.MaxInt64
 	}
 	var facts []like.Fact
-	err := l.shard(item).fresh(ctx, func(db querier) (err error) {
+	err := l.shard(item).fresh(ctx, func(ctx context.Context, db querier) (err error) {
 		facts, err = collectFacts(ctx, db, likersSQL, itemText(item), since, user, n+1)
 		return err
 	})
@@ -162,7 +162,7 @@ func (l *Ledger) LikedBy(ctx context.Context, user like.User, after like.Fact, n
 	parts := make([][]like.Fact, len(l.shards))
 	errs := make([]error, len(l.shards))
 	l.each(func(s *shard) {
-		errs[s.number] = s.fresh(ctx, func(db querier) (err error) {
+		errs[s.number] = s.fresh(ctx, func(ctx context.Context, db querier) (err error) {
 			parts[s.number], err = collectFacts(ctx, db, likedBySQL, string(user), since, item, n+1)
 			return err
 		})
@@ -217,7 +217,7 @@ func (l *Ledger) LikersAmong(ctx context.Context, item like.Item, users []like.U
 		}
 	}
 	var likers []like.User
-	err := l.shard(item).fresh(ctx, func(db querier) error {
+	err := l.shard(item).fresh(ctx, func(ctx context.Context, db querier) error {
 		rows, err := db.Query(ctx, amongSQL, itemText(item), names)
 		if err != nil {
 			return err

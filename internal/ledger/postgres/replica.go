@@ -15,10 +15,12 @@ import (
 	"likewise/internal/like"
 )
 
-// replicaWait is how long a read waits for a replica to catch up before the primary
-// answers, and replicaRest how long one that failed is left alone.
+// A read waits replicaWait for a replica to catch up and then replicaRead for its
+// answer, before the primary is asked. A replica that failed so is left alone for
+// replicaRest, so that a slow one makes few reads slow and the primary answers them.
 const (
 	replicaWait = 20 * time.Millisecond
+	replicaRead = 100 * time.Millisecond
 	replicaRest = time.Second
 
 	replicaSearch = 5 * time.Second // between two looks for a replica that was away
@@ -111,13 +113,13 @@ type querier interface {
 
 // fresh runs a read that sees everything acknowledged before: on a replica that has
 // replayed it, else, or when the replica fails, on the primary.
-func (s *shard) fresh(ctx context.Context, read func(querier) error) error {
+func (s *shard) fresh(ctx context.Context, read func(context.Context, querier) error) error {
 	if r := s.pickReplica(); r != nil {
 		if done, err := r.read(ctx, s, read); done {
 			return err
 		}
 	}
-	return read(s.read)
+	return read(ctx, s.read)
 }
 
 // pickReplica returns any replica that is not left alone, or nil.
@@ -132,9 +134,9 @@ func (s *shard) pickReplica() *replica {
 	return nil
 }
 
-// read runs a read on the replica, unless that is behind or fails: then the read is
-// not done, and the replica is left alone for a while.
-func (r *replica) read(ctx context.Context, s *shard, read func(querier) error) (done bool, err error) {
+// read runs a read on the replica, unless that is behind, fails or is slow: then the
+// read is not done, and the replica is left alone for a while.
+func (r *replica) read(ctx context.Context, s *shard, read func(context.Context, querier) error) (done bool, err error) {
 	end, err := s.positions.ask(ctx, s.read)
 	if err != nil {
 		return false, nil // which says nothing of the replica
@@ -142,7 +144,9 @@ func (r *replica) read(ctx context.Context, s *shard, read func(querier) error) 
 	conn, err := r.replayed(ctx, end)
 	if err == nil {
 		defer conn.Release()
-		err = read(conn)
+		short, cancel := context.WithTimeout(ctx, replicaRead)
+		defer cancel()
+		err = read(short, conn)
 	}
 	if err == nil || ctx.Err() != nil {
 		return true, err

@@ -184,6 +184,25 @@ func TestReplicaOfAnotherTimeline(t *testing.T) {
 	}
 }
 
+// A replica that is away when a node starts is used once it is there.
+func TestReplicaComesLater(t *testing.T) {
+	heavyTest(t)
+	t.Parallel()
+	primary := servers.Postgres(t, servers.WithReplicas)
+	url := primary.Database(t)
+	primary.Replica().Kill9(t)
+	cfg := testConfig(url)
+	cfg.Replicas = []string{onServer(t, url, primary.Replica())}
+	l := openTest(t, cfg)
+	apply(t, l, like.Command{Item: post("1"), User: "u", Op: like.OpLike})
+	page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
+	if err != nil || len(page.Facts) != 1 {
+		t.Fatalf("%d facts, %v without the replica", len(page.Facts), err)
+	}
+	primary.Replica().Start(t)
+	eventually(t, "the replica is used", func() bool { return len(l.shards[0].replicas.list()) == 1 })
+}
+
 // caughtUp waits until the replica of a server has replayed everything.
 func caughtUp(tb testing.TB, primary *servers.PostgresServer) {
 	tb.Helper()
