@@ -102,6 +102,8 @@ func newPostgresCollector(read func() postgres.Stats) *collector[postgres.Stats]
 		newRow("likewise_ledger_retries_total", "Transactions that the database rolled back and that were tried again.", counter, func(s s) float64 { return float64(s.Retries) }),
 		newRow("likewise_ledger_unanswered_commits_total", "Transactions whose COMMIT was not answered, so that the database was asked what became of them.", counter, func(s s) float64 { return float64(s.Unanswered) }),
 		newRow("likewise_ledger_drained_transactions_total", "Transactions by whose changes this process moved totals.", counter, func(s s) float64 { return float64(s.Drained) }),
+		newRow("likewise_ledger_replica_reads_total", "Reads that a replica answered.", counter, func(s s) float64 { return float64(s.ReplicaReads) }),
+		newRow("likewise_ledger_replica_misses_total", "Reads that the primary answered because the replica for them was behind, slow or away.", counter, func(s s) float64 { return float64(s.ReplicaMisses) }),
 		newRow("likewise_ledger_lag_seconds", "Age of the oldest change that no total has moved by yet.", gauge, func(s s) float64 { return s.Lag.Seconds() }),
 		newRow("likewise_ledger_connections", "Open connections to the databases.", gauge, func(s s) float64 { return float64(s.Connections) }),
 		newRow("likewise_ledger_busy_connections", "Connections to the databases that are in use.", gauge, func(s s) float64 { return float64(s.BusyConnections) }),

@@ -119,6 +119,13 @@ func TestReplicaAnswersReads(t *testing.T) {
 		}
 		return n
 	}
+	reads := func() (replica, missed uint64) {
+		for _, l := range both.all {
+			stats := l.Stats()
+			replica, missed = replica+stats.ReplicaReads, missed+stats.ReplicaMisses
+		}
+		return replica, missed
+	}
 	before := scans()
 	const rounds = 300
 	for n := range rounds {
@@ -139,6 +146,10 @@ func TestReplicaAnswersReads(t *testing.T) {
 		}
 		return scans()-before > rounds/2
 	})
+	there, missed := reads()
+	if there <= rounds/2 {
+		t.Errorf("%d reads of the replica are counted", there)
+	}
 
 	stop := connect(t, cfg.Replicas[0])
 	if _, err := stop.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
@@ -153,6 +164,9 @@ func TestReplicaAnswersReads(t *testing.T) {
 		}
 	}
 	t.Logf("50 likes and reads beside a replica that stands still took %v", time.Since(begin).Round(time.Millisecond))
+	if still, now := reads(); still+now != there+missed+50 || now-missed < 45 { // it stops a little later
+		t.Errorf("%d reads of a replica that stands still are counted, and %d missed ones", still-there, now-missed)
+	}
 }
 
 // A replica that keeps up and reads slowly, as one with a bad disk does, makes nobody

@@ -114,11 +114,16 @@ type querier interface {
 // fresh runs a read that sees everything acknowledged before: on a replica that has
 // replayed it, else, or when the replica fails, on the primary.
 func (s *shard) fresh(ctx context.Context, read func(context.Context, querier) error) error {
+	if len(s.cfg.Replicas) == 0 {
+		return read(ctx, s.read)
+	}
 	if r := s.pickReplica(); r != nil {
 		if done, err := r.read(ctx, s, read); done {
+			s.replicaReads.Add(1)
 			return err
 		}
 	}
+	s.replicaMisses.Add(1)
 	return read(ctx, s.read)
 }
 

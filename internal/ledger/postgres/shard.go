@@ -35,6 +35,7 @@ type shard struct {
 
 	commits, commands, changes   atomic.Uint64
 	retries, unanswered, drained atomic.Uint64
+	replicaReads, replicaMisses  atomic.Uint64
 	lag                          atomic.Int64 // of totals, nanoseconds
 	alive                        atomic.Int64 // when the database last answered, nanoseconds since the epoch
 }

@@ -12,6 +12,9 @@ type Stats struct {
 	Retries, Unanswered uint64
 	// Drained counts outbox rows that this node drained.
 	Drained uint64
+	// ReplicaReads counts reads that a replica answered, and ReplicaMisses those that
+	// the primary answered in place of one.
+	ReplicaReads, ReplicaMisses uint64
 	// QueueLength is in commands, QueueAge that of the oldest one.
 	QueueLength int
 	QueueAge    time.Duration
@@ -32,6 +35,8 @@ func (l *Ledger) Stats() Stats {
 		sum.Retries += s.retries.Load()
 		sum.Unanswered += s.unanswered.Load()
 		sum.Drained += s.drained.Load()
+		sum.ReplicaReads += s.replicaReads.Load()
+		sum.ReplicaMisses += s.replicaMisses.Load()
 		waiting, age, refused := s.queue.stats()
 		sum.QueueLength += waiting
 		sum.QueueAge = max(sum.QueueAge, age)
