@@ -69,7 +69,7 @@ func FuzzID(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if like.User(a).Validate() != nil || like.User(b).Validate() != nil {
-			t.Skip()
+			return // nothing is stored under such a name
 		}
 		sa, sb := appendID(nil, a), appendID(nil, b)
 		if got, rest, err := cutID(sa); got != a || len(rest) != 0 || err != nil {
