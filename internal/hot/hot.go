@@ -35,10 +35,11 @@ type Items struct {
 }
 
 type entry struct {
-	item  like.Item
-	count int64
-	score float64 // at the time below
-	at    time.Time
+	item    like.Item
+	count   int64
+	version uint64
+	score   float64 // at the time below
+	at      time.Time
 }
 
 // Item is one hot item.
@@ -77,9 +78,11 @@ func (h *Items) observe(totals []like.Total, now time.Time) {
 			// What it was before is not known; it moved by one at least.
 			e = &entry{item: t.Item, count: t.Count - 1, at: now}
 			h.entries[t.Item] = e
+		} else if t.Version <= e.version {
+			continue // a merged feed tells some totals twice or late
 		}
 		moved := math.Abs(float64(t.Count - e.count))
-		e.score, e.count, e.at = e.faded(now)+moved, t.Count, now
+		e.score, e.count, e.version, e.at = e.faded(now)+moved, t.Count, t.Version, now
 	}
 }
 

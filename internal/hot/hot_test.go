@@ -27,15 +27,15 @@ func newItems() *Items { return New(slog.New(slog.DiscardHandler)) }
 func TestTop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, counts, cold := newItems(), map[int]int64{}, 1000
-		for range 30 {
+		for second := range uint64(30) {
 			var batch []like.Total
 			for i := 1; i <= 10; i++ {
 				counts[i] += int64(100 / i)
-				batch = append(batch, like.Total{Item: post(i), Count: counts[i]})
+				batch = append(batch, like.Total{Item: post(i), Count: counts[i], Version: second + 1})
 			}
 			for range 1000 {
 				cold++
-				batch = append(batch, like.Total{Item: post(cold), Count: 1})
+				batch = append(batch, like.Total{Item: post(cold), Count: 1, Version: 1})
 			}
 			h.observe(batch, time.Now())
 			time.Sleep(time.Second)
@@ -63,11 +63,25 @@ func TestTop(t *testing.T) {
 func TestUnlikesAreMovesToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newItems()
-		h.observe([]like.Total{{Item: post(1), Count: 1001}, {Item: post(2), Count: 11}}, time.Now())
-		h.observe([]like.Total{{Item: post(1), Count: 1}, {Item: post(2), Count: 21}}, time.Now())
+		h.observe([]like.Total{{Item: post(1), Count: 1001, Version: 1}, {Item: post(2), Count: 11, Version: 1}}, time.Now())
+		h.observe([]like.Total{{Item: post(1), Count: 1, Version: 2}, {Item: post(2), Count: 21, Version: 2}}, time.Now())
 		top := h.Top(1)
 		if len(top) != 1 || top[0].Item != post(1) || math.Abs(top[0].PerSecond-100.1) > 0.2 {
 			t.Errorf("%+v", top)
+		}
+	})
+}
+
+// TestTotalsInAnyOrder doubles and delays totals, as a bus does that merges two feeds.
+func TestTotalsInAnyOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newItems()
+		for _, n := range []int64{100, 110, 120, 110, 130, 130, 120} {
+			h.observe([]like.Total{{Item: post(1), Count: n, Version: uint64(n)}}, time.Now())
+		}
+		top := h.Top(1)
+		if len(top) != 1 || top[0].Count != 130 || math.Abs(top[0].PerSecond-3.1) > 0.01 {
+			t.Errorf("%#v, want 130 likes and 3.1 a second", top)
 		}
 	})
 }
@@ -81,7 +95,7 @@ type feeds struct {
 func (f *feeds) Feed(ctx context.Context) iter.Seq2[[]like.Total, error] {
 	return func(yield func([]like.Total, error) bool) {
 		f.opened++
-		if !yield([]like.Total{{Item: post(f.opened), Count: 3}}, nil) {
+		if !yield([]like.Total{{Item: post(f.opened), Count: 3, Version: 1}}, nil) {
 			return
 		}
 		if f.opened == 1 {
@@ -116,7 +130,7 @@ func BenchmarkObserve(b *testing.B) {
 	batch := make([]like.Total, 100)
 	for n := int64(0); b.Loop(); n++ {
 		for i := range batch {
-			batch[i] = like.Total{Item: post(i), Count: n}
+			batch[i] = like.Total{Item: post(i), Count: n, Version: uint64(n) + 1}
 		}
 		h.observe(batch, time.Now())
 	}
