@@ -150,15 +150,21 @@ func newUUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// shard returns where an item lives: the shard with the largest hash of item and
-// number (rendezvous hashing, Thaler and Ravishankar 1998). It must never change.
-func (l *Ledger) shard(item like.Item) *shard {
+// Shards implements [ledger.Sharded].
+func (l *Ledger) Shards() int { return len(l.shards) }
+
+// ShardOf implements [ledger.Sharded].
+func (l *Ledger) ShardOf(item like.Item) int {
 	if len(l.shards) == 1 {
-		return l.shards[0]
+		return 0
 	}
-	return l.shards[shardOf(item, len(l.shards))]
+	return shardOf(item, len(l.shards))
 }
 
+func (l *Ledger) shard(item like.Item) *shard { return l.shards[l.ShardOf(item)] }
+
+// shardOf returns where an item lives: the shard with the largest hash of item and
+// number (rendezvous hashing, Thaler and Ravishankar 1998). It must never change.
 func shardOf(item like.Item, shards int) int {
 	// FNV-1a; a collection has no 0 byte, so that names are not confused.
 	h := uint64(14695981039346656037)
@@ -187,10 +193,7 @@ func mix(x uint64) uint64 {
 func (l *Ledger) places(n int, item func(k int) like.Item) [][]int {
 	places := make([][]int, len(l.shards))
 	for k := range n {
-		at := 0
-		if len(l.shards) > 1 {
-			at = shardOf(item(k), len(l.shards))
-		}
+		at := l.ShardOf(item(k))
 		places[at] = append(places[at], k)
 	}
 	return places

@@ -12,7 +12,10 @@ import (
 	"likewise/internal/like"
 )
 
-var _ ledger.Ledger = (*Ledger)(nil)
+var (
+	_ ledger.Ledger  = (*Ledger)(nil)
+	_ ledger.Sharded = (*Ledger)(nil)
+)
 
 // Ledger is a ledger in one or several databases. It owns its connections and
 // goroutines until Close.
