@@ -139,7 +139,7 @@ type Counts struct {
 	CacheItems   int           `key:"cache_items" default:"100000" min:"1" max:"1000000000" unit:"items" doc:"totals kept in memory"`
 	RefreshAfter time.Duration `key:"refresh_after" default:"1s" min:"1ms" max:"1h" doc:"age from which a total is read again, while the old one is still answered"`
 	LoadTimeout  time.Duration `key:"load_timeout" default:"1s" min:"1ms" max:"1m" doc:"time to read totals from the store; a slower read has failed"`
-	MaxLoads     int           `key:"max_loads" default:"64" min:"1" max:"10000" unit:"reads" doc:"reads of totals that may be under way at the store"`
+	MaxLoads     int           `key:"max_loads" default:"64" min:"1" max:"10000" unit:"reads" doc:"reads of totals that may be under way at the store, or at each database"`
 	ExpireAfter  time.Duration `key:"expire_after" default:"1m" min:"1ms" max:"24h" doc:"age up to which a total is answered while the store cannot be read"`
 }
 

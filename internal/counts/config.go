@@ -19,8 +19,8 @@ type Config struct {
 	ExpireAfter time.Duration
 	// LoadTimeout bounds one read of the ledger; a slower one has failed.
 	LoadTimeout time.Duration
-	// MaxLoads is how many reads of the ledger may be under way at one time, so
-	// that readers without a cache do not bury it. One more waits a tenth of
+	// MaxLoads is how many reads of the ledger, or of each of its shards, may be under
+	// way at one time, so that readers without a cache do not bury it. One more waits a tenth of
 	// LoadTimeout for its turn; then cached totals are served with their age, and
 	// an item that is not cached is [like.ErrOverloaded].
 	MaxLoads int

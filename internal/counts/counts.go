@@ -22,12 +22,11 @@ type Counts struct {
 	metrics metrics
 	cache   *otter.Cache[like.Item, *entry]
 	flights flights
-	places  chan struct{}  // taken by loads under way
-	behind  chan like.Item // items to read again behind an answer
-	start   time.Time      // origin of all moments
+	shards  []*shard // of the ledger
+	shardOf func(like.Item) int
+	start   time.Time // origin of all moments
 
 	rereadBefore moment // what was read before this is due for a refresh
-	failingUntil moment // the ledger failed lately; do not let answers wait for it
 }
 
 // Entry is the answer for one item.
@@ -50,10 +49,10 @@ func New(r ledger.Reader, shared Shared, cfg Config, reg prometheus.Registerer) 
 		shared:  shared,
 		cfg:     cfg,
 		flights: flights{byItem: map[like.Item]*flight{}},
-		places:  make(chan struct{}, cfg.MaxLoads),
-		behind:  make(chan like.Item, ledger.MaxItems),
 		start:   time.Now(),
 	}
+	n, shardOf := ledger.Shards(r)
+	c.shards, c.shardOf = newShards(n, cfg.MaxLoads), shardOf
 	c.cache = otter.Must(&otter.Options[like.Item, *entry]{
 		MaximumSize: cfg.Items,
 		// Maintenance on the caller's goroutine: there is none without an owner.
@@ -98,9 +97,7 @@ func (c *Counts) fromCache(page []Entry, items []like.Item) (missing []int) {
 	now := c.now()
 	due := max(now-int64(c.cfg.RefreshAfter), c.rereadBefore.Load())
 	wait := now - int64(c.cfg.waitAfter())
-	if now < c.failingUntil.Load() {
-		wait = now - int64(c.cfg.ExpireAfter)
-	}
+	expired := now - int64(c.cfg.ExpireAfter)
 	for i, item := range items {
 		page[i].Total.Item = item
 		e, ok := c.cache.GetIfPresent(item)
@@ -109,7 +106,7 @@ func (c *Counts) fromCache(page []Entry, items []like.Item) (missing []int) {
 			continue
 		}
 		read := e.read.Load()
-		if read <= wait {
+		if read <= expired || read <= wait && now >= c.shard(item).failingUntil.Load() {
 			missing = append(missing, i)
 			continue
 		}

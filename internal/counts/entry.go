@@ -18,6 +18,7 @@ type moment = atomic.Int64
 type entry struct {
 	count      int64
 	version    uint64
+	stored     int64  // the moment when it came here
 	read       moment // when this total was last known to be the current one
 	refreshing atomic.Bool
 }
@@ -29,9 +30,22 @@ func (c *Counts) now() int64 { return int64(time.Since(c.start)) }
 func (c *Counts) store(t like.Total, read int64) *entry {
 	e, _ := c.cache.Compute(c.key(t.Item), func(old *entry, found bool) (*entry, otter.ComputeOp) {
 		if !found {
-			return newEntry(t, read), otter.WriteOp
+			return c.newEntry(t, read), otter.WriteOp
 		}
-		return newer(old, t, read)
+		return c.newer(old, t, read)
+	})
+	return e
+}
+
+// confirm is store for what the ledger answered to a read that began at the moment
+// read. The ledger never goes back, unless it lost what it had, as a database does that
+// fails over to a replica which was behind: then what was here before the read is gone.
+func (c *Counts) confirm(t like.Total, read int64) *entry {
+	e, _ := c.cache.Compute(c.key(t.Item), func(old *entry, found bool) (*entry, otter.ComputeOp) {
+		if !found || t.Version < old.version && old.stored < read {
+			return c.newEntry(t, read), otter.WriteOp
+		}
+		return c.newer(old, t, read)
 	})
 	return e
 }
@@ -44,22 +58,22 @@ func (c *Counts) storeHeld(t like.Total, read int64) {
 		return
 	}
 	c.cache.ComputeIfPresent(held.Key, func(old *entry) (*entry, otter.ComputeOp) {
-		return newer(old, t, read)
+		return c.newer(old, t, read)
 	})
 }
 
-func newEntry(t like.Total, read int64) *entry {
-	e := &entry{count: t.Count, version: t.Version}
+func (c *Counts) newEntry(t like.Total, read int64) *entry {
+	e := &entry{count: t.Count, version: t.Version, stored: c.now()}
 	e.read.Store(read)
 	return e
 }
 
 // newer decides between a cached total and another. It runs under the cache's
 // lock of the item.
-func newer(old *entry, t like.Total, read int64) (*entry, otter.ComputeOp) {
+func (c *Counts) newer(old *entry, t like.Total, read int64) (*entry, otter.ComputeOp) {
 	switch {
 	case t.Version > old.version:
-		return newEntry(t, read), otter.WriteOp
+		return c.newEntry(t, read), otter.WriteOp
 	case t.Version == old.version:
 		old.read.Store(max(old.read.Load(), read))
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	"likewise/internal/like"
 )
@@ -19,6 +19,7 @@ type flights struct {
 
 // flight is one load: written by its leader, read by others after done is closed.
 type flight struct {
+	to      *shard
 	done    chan struct{}
 	items   []like.Item
 	answers answers
@@ -38,13 +39,11 @@ type answer struct {
 var errAbandoned = errors.New("load was abandoned")
 
 // join fills the missing places of a page and returns how many of them the shared
-// cache filled. Items that nobody is loading are loaded with one call.
+// cache filled. Items that nobody is loading are loaded with one call to each shard.
 func (c *Counts) join(ctx context.Context, page []Entry, missing []int) (shared int, err error) {
 	for len(missing) > 0 {
-		own, of := c.flights.claim(page, missing)
-		if len(own.items) > 0 {
-			c.fly(ctx, own)
-		}
+		own, of := c.claim(page, missing)
+		c.fly(ctx, own)
 		again := missing[:0:0]
 		for k, i := range missing {
 			select {
@@ -72,24 +71,33 @@ func (c *Counts) join(ctx context.Context, page []Entry, missing []int) (shared 
 	return shared, nil
 }
 
-// claim returns the flight of each missing place. own is the one that the caller
-// must fly, for the items that had none.
-func (f *flights) claim(page []Entry, missing []int) (own *flight, of []*flight) {
-	own = &flight{done: make(chan struct{})}
+// claim returns the flight of each missing place. own are those that the caller must
+// fly, one for each shard that has items without a flight.
+func (c *Counts) claim(page []Entry, missing []int) (own, of []*flight) {
 	of = make([]*flight, len(missing))
+	f := &c.flights
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for k, i := range missing {
 		item := page[i].Total.Item
-		other, ok := f.byItem[item]
-		if !ok {
-			other = own
-			own.items = append(own.items, item)
-			f.byItem[item] = own
+		if f.byItem[item] == nil {
+			own = c.addTo(own, item)
 		}
-		of[k] = other
+		of[k] = f.byItem[item]
 	}
 	return own, of
+}
+
+// addTo puts an item on the flight to its shard.
+func (c *Counts) addTo(own []*flight, item like.Item) []*flight {
+	s := c.shard(item)
+	at := slices.IndexFunc(own, func(f *flight) bool { return f.to == s })
+	if at < 0 {
+		at, own = len(own), append(own, &flight{to: s, done: make(chan struct{})})
+	}
+	own[at].items = append(own[at].items, item)
+	c.flights.byItem[item] = own[at]
+	return own
 }
 
 // land publishes a flight's outcome. It also runs when the load panics, so that
@@ -103,10 +111,23 @@ func (f *flights) land(own *flight) {
 	close(own.done)
 }
 
-func (c *Counts) fly(ctx context.Context, own *flight) {
+// fly flies all at once, so that nobody else waits longer than for their own shard.
+func (c *Counts) fly(ctx context.Context, own []*flight) {
+	if len(own) == 0 {
+		return
+	}
+	var others sync.WaitGroup
+	defer others.Wait()
+	for _, f := range own[1:] {
+		others.Go(func() { c.flyOne(ctx, f) })
+	}
+	c.flyOne(ctx, own[0])
+}
+
+func (c *Counts) flyOne(ctx context.Context, own *flight) {
 	own.err = errAbandoned
 	defer c.flights.land(own)
-	found, err := c.load(ctx, own.items)
+	found, err := c.load(ctx, own.to, own.items)
 	if err != nil {
 		if ctx.Err() == nil {
 			own.err = err
@@ -116,9 +137,9 @@ func (c *Counts) fly(ctx context.Context, own *flight) {
 	own.answers, own.err = found, nil
 }
 
-// load reads totals from the shared cache, and from the ledger what is missing
-// there, and caches them. Of each item it returns the newest total known by then.
-func (c *Counts) load(ctx context.Context, items []like.Item) (answers, error) {
+// load reads totals of one shard from the shared cache, and from the ledger what is
+// missing there, and caches them. Of each item it returns the newest total known by then.
+func (c *Counts) load(ctx context.Context, s *shard, items []like.Item) (answers, error) {
 	bounded, cancel := c.bounded(ctx)
 	defer cancel()
 	found := make(answers, len(items))
@@ -127,18 +148,17 @@ func (c *Counts) load(ctx context.Context, items []like.Item) (answers, error) {
 		return found, nil
 	}
 	read := c.now()
-	totals, err := c.readLedger(bounded, items)
+	totals, err := c.readLedger(bounded, s, items)
 	if err != nil {
 		if ctx.Err() == nil && storeFailed(err) {
-			// Long enough for a reader behind the answers to find out again.
-			c.failingUntil.Store(c.now() + int64(c.cfg.LoadTimeout+c.cfg.RefreshAfter))
+			c.failed(s)
 		}
 		return nil, err
 	}
-	c.failingUntil.Store(0)
+	s.failingUntil.Store(0)
 	for i := range totals {
 		totals[i].Item = items[i]
-		found[items[i]] = answer{entry: c.store(totals[i], read)}
+		found[items[i]] = answer{entry: c.confirm(totals[i], read)}
 	}
 	if c.shared != nil {
 		c.shared.Put(totals)
@@ -148,11 +168,12 @@ func (c *Counts) load(ctx context.Context, items []like.Item) (answers, error) {
 
 // readLedger reads totals from the ledger, in a place among the few that may do so
 // at one time.
-func (c *Counts) readLedger(ctx context.Context, items []like.Item) ([]like.Total, error) {
-	if err := c.takePlace(ctx); err != nil {
+func (c *Counts) readLedger(ctx context.Context, s *shard, items []like.Item) ([]like.Total, error) {
+	leave, err := c.takePlace(ctx, s)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-c.places }()
+	defer leave()
 	c.metrics.loads.Inc()
 	totals, err := c.ledger.Totals(ctx, items)
 	if err == nil && len(totals) != len(items) {
@@ -163,26 +184,3 @@ func (c *Counts) readLedger(ctx context.Context, items []like.Item) ([]like.Tota
 	}
 	return totals, err
 }
-
-// takePlace waits a moment for a place among the loads. A longer queue would only
-// hold answers that nobody waits for any more.
-func (c *Counts) takePlace(ctx context.Context) error {
-	select {
-	case c.places <- struct{}{}:
-		return nil
-	default:
-	}
-	patience := time.NewTimer(c.cfg.LoadTimeout / 10)
-	defer patience.Stop()
-	select {
-	case c.places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-patience.C:
-		c.metrics.loadsRefused.Inc()
-		return errBusy
-	}
-}
-
-var errBusy = fmt.Errorf("%w: too many reads of totals from the ledger at one time", like.ErrOverloaded)

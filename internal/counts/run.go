@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	refreshers = 2                      // loads behind answers at one time
+	refreshers = 2                      // loads of a shard behind answers at one time
 	pause      = 100 * time.Millisecond // between attempts while the ledger fails
 )
 
@@ -25,8 +25,10 @@ func (c *Counts) Run(ctx context.Context, feeder ledger.Feeder) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	for range refreshers {
-		wg.Go(func() { c.refresh(ctx) })
+	for _, s := range c.shards {
+		for range refreshers {
+			wg.Go(func() { c.refresh(ctx, s) })
+		}
 	}
 	return ledger.Follow(ctx, feeder, ledger.Follower{
 		Live: func() { c.rereadBefore.Store(c.now()) },
@@ -50,22 +52,22 @@ func (c *Counts) refreshBehind(item like.Item, e *entry) {
 		return
 	}
 	select {
-	case c.behind <- item:
+	case c.shard(item).behind <- item:
 	default:
 		e.refreshing.Store(false)
 	}
 }
 
-func (c *Counts) refresh(ctx context.Context) {
+func (c *Counts) refresh(ctx context.Context, s *shard) {
 	batch := make([]like.Item, 0, ledger.MaxItems)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case item := <-c.behind:
-			batch = c.drain(append(batch[:0], item))
+		case item := <-s.behind:
+			batch = s.drain(append(batch[:0], item))
 		}
-		_, err := c.load(ctx, batch)
+		_, err := c.load(ctx, s, batch)
 		for _, item := range batch {
 			if e, ok := c.cache.GetEntryQuietly(item); ok {
 				e.Value.refreshing.Store(false)
@@ -78,10 +80,10 @@ func (c *Counts) refresh(ctx context.Context) {
 }
 
 // drain adds what is waiting already, so that one call reads it all.
-func (c *Counts) drain(batch []like.Item) []like.Item {
+func (s *shard) drain(batch []like.Item) []like.Item {
 	for len(batch) < cap(batch) {
 		select {
-		case item := <-c.behind:
+		case item := <-s.behind:
 			batch = append(batch, item)
 		default:
 			return batch
