@@ -25,7 +25,9 @@
 // What it keeps true:
 //
 //   - Only absolute, versioned totals are sent. Of one item a client never gets an
-//     older version after a newer one from one hub; between nodes it compares.
+//     older version after a newer one from one hub; between nodes it compares. The
+//     exception is a newer one that the ledger has lost, in a failover: what is read
+//     later than it was told replaces it.
 //   - Items are subscribed before their totals are read, so that nothing can change
 //     unseen in between. After a gap in the feed, and now and then without one,
 //     every item is read again.

@@ -10,6 +10,7 @@ import (
 // entry is one item that is watched, or was until lately. Guarded by Hub.mu.
 type entry struct {
 	total     like.Total // the newest that is known
+	told      time.Time  // when the feed last told a newer one
 	known     bool       // it was read, so that it can be shown
 	dirty     bool       // it is newer than what is encoded
 	changed   uint64     // sequence with which it was published
@@ -29,24 +30,31 @@ type idleEntry struct {
 func (h *Hub) observe(totals []like.Total) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := time.Now()
 	for _, t := range totals {
-		if e := h.items[t.Item]; e != nil {
+		if e := h.items[t.Item]; e != nil && t.Version > e.total.Version {
+			e.told = now
 			h.update(e, t)
 		}
 	}
 }
 
-// learn takes what was read. An item that was not known until now is published at
-// once with a sequence of its own, because a client that left before may hold an
-// older value of it.
-func (h *Hub) learn(totals []like.Total) {
+// learn takes what a read brought that began at a time. Such a read sees what the feed
+// told before: where it differs from that, the ledger has lost what was told, in a
+// failover, however new the version seems.
+//
+// An item that was not known until now is published at once with a sequence of its
+// own, because a client that left before may hold an older value of it.
+func (h *Hub) learn(totals []like.Total, began time.Time) {
 	fresh := false
 	for _, t := range totals {
 		e := h.items[t.Item]
 		if e == nil {
 			continue
 		}
-		h.update(e, t)
+		if t.Version > e.total.Version || t != e.total && e.told.Before(began) {
+			h.update(e, t)
+		}
 		if e.known {
 			continue
 		}
@@ -59,11 +67,8 @@ func (h *Hub) learn(totals []like.Total) {
 	}
 }
 
-// update keeps a total if it is newer than the one that is known.
+// update replaces the total that is known, and has it published.
 func (h *Hub) update(e *entry, t like.Total) {
-	if t.Version <= e.total.Version {
-		return
-	}
 	e.total.Count, e.total.Version = t.Count, t.Version
 	switch {
 	case e.dirty:

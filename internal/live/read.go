@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"likewise/internal/ledger"
 	"likewise/internal/like"
@@ -100,13 +101,14 @@ func (h *Hub) nextRead() (l *load, again []like.Item) {
 // fetch reads totals and takes them in.
 func (h *Hub) fetch(ctx context.Context, items []like.Item) error {
 	for part := range slices.Chunk(items, ledger.MaxItems) {
+		began := time.Now()
 		totals, err := h.fetchPart(ctx, part)
 		if err != nil {
 			h.metrics.readFails.Inc()
 			return err
 		}
 		h.mu.Lock()
-		h.learn(totals)
+		h.learn(totals, began)
 		h.mu.Unlock()
 	}
 	return nil
