@@ -25,15 +25,15 @@ var applySQL = strings.Replace(applyFastSQL, "RETURNING user_id, item\n", "ON CO
 
 // Every transaction that changes facts ends by itself when its node vanishes in the
 // middle, is never acknowledged because the server has lost its patience with a
-// replica (the statement_timeout is for the COMMIT), never scans a table, whatever the
-// planner knew of it when it was empty, and says whether the ledger may be written to.
-// apply.sql has one good plan: to plan it for every batch anew takes ten times as long
+// replica (statement_timeout and client_min_messages are for the COMMIT), never scans a
+// table, whatever the planner knew of it when it was empty, and says whether the ledger
+// may be written to. apply.sql has one good plan: to plan it for every batch anew takes ten times as long
 // as to run it for a command. Where a scan cannot be avoided it seems so expensive that
 // the planner would also compile it.
 const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
 	FROM set_config('idle_in_transaction_session_timeout', '10s', true) a, set_config('enable_seqscan', 'off', true) b,
 		set_config('plan_cache_mode', 'force_generic_plan', true) c, set_config('jit', 'off', true) d,
-		set_config('statement_timeout', '0', true) e`
+		set_config('statement_timeout', '0', true) e, set_config('client_min_messages', 'warning', true) f`
 
 // step is one operation for each of some pairs: what one transaction applies.
 type step struct {

@@ -23,7 +23,9 @@
 //     lately are remembered until their deltas are drained.
 //   - W9, and a connection that dies at COMMIT: the transaction is asked for by its
 //     id (pg_xact_status) before the batch is sent again. After a crash of the server
-//     ids do not tell any more, and the batch fails with its outcome unknown.
+//     ids do not tell any more, and the batch fails with its outcome unknown. A COMMIT
+//     that succeeds with a warning is one that was not answered: its wait for a
+//     replica was cancelled.
 //   - W11: stamps start above the largest one in the outbox and the journal.
 //   - F1: the journal is polled by transaction id from the oldest one that was
 //     still running at the last poll (pg_snapshot_xmin), never by a sequence or a

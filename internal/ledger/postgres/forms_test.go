@@ -4,13 +4,10 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"likewise/internal/ledger"
 	"likewise/internal/ledger/conformance"
-	"likewise/internal/like"
 	"likewise/test/servers"
 )
 
@@ -101,99 +98,4 @@ func TestConformanceWithReplica(t *testing.T) {
 func TestModelWithReplica(t *testing.T) {
 	heavyTest(t)
 	conformance.Model(t, harnessOf("", 2, mirrored(t)), 0)
-}
-
-// A replica answers reads as long as it keeps up, and sees every acknowledged command;
-// one that does not replay is left alone.
-func TestReplicaAnswersReads(t *testing.T) {
-	heavyTest(t)
-	t.Parallel()
-	cfg := mirrored(t)(t)
-	both := openNodes(t, cfg, 2)
-	replica := connect(t, cfg.Replicas[0])
-	scans := func() (n int64) {
-		t.Helper()
-		err := replica.QueryRow(t.Context(), `SELECT sum(idx_scan) FROM pg_stat_user_indexes WHERE relname = 'likes'`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	reads := func() (replica, missed uint64) {
-		for _, l := range both.all {
-			stats := l.Stats()
-			replica, missed = replica+stats.ReplicaReads, missed+stats.ReplicaMisses
-		}
-		return replica, missed
-	}
-	before := scans()
-	const rounds = 300
-	for n := range rounds {
-		cmd := like.Command{Item: postN(n % 9), User: "u", Op: like.OpLike}
-		if n/9%2 == 1 {
-			cmd.Op = like.OpUnlike
-		}
-		ack := apply(t, both, cmd)
-		states, err := both.Liked(t.Context(), "u", []like.Item{cmd.Item})
-		if err != nil || states[0] != ack.State {
-			t.Errorf("round %d reads %+v, %v behind %+v", n, states, err, ack.State)
-		}
-	}
-	// On a busy machine it may have been behind most of the time. At rest it is not.
-	eventually(t, "the replica answers and counts reads", func() bool {
-		if _, err := both.Liked(t.Context(), "u", []like.Item{postN(0)}); err != nil {
-			t.Error(err)
-		}
-		return scans()-before > rounds/2
-	})
-	there, missed := reads()
-	if there <= rounds/2 {
-		t.Errorf("%d reads of the replica are counted", there)
-	}
-
-	stop := connect(t, cfg.Replicas[0])
-	if _, err := stop.Exec(t.Context(), "SELECT pg_wal_replay_pause()"); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	for n := range 50 {
-		apply(t, both, like.Command{Item: postN(n), User: "v", Op: like.OpLike})
-		page, err := both.LikedBy(t.Context(), "v", like.Fact{}, ledger.MaxPage)
-		if err != nil || len(page.Facts) != n+1 {
-			t.Fatalf("beside a replica that stands still: %d facts, %v, want %d", len(page.Facts), err, n+1)
-		}
-	}
-	t.Logf("50 likes and reads beside a replica that stands still took %v", time.Since(begin).Round(time.Millisecond))
-	if still, now := reads(); still+now != there+missed+50 || now-missed < 45 { // it stops a little later
-		t.Errorf("%d reads of a replica that stands still are counted, and %d missed ones", still-there, now-missed)
-	}
-}
-
-// A replica that keeps up and reads slowly, as one with a bad disk does, makes nobody
-// wait for it.
-func TestSlowReplica(t *testing.T) {
-	heavyTest(t)
-	t.Parallel()
-	cfg := mirrored(t)(t)
-	l := openTest(t, cfg)
-	replica, primary := connect(t, cfg.Replicas[0]), l.shards[0]
-	for n := range 20 {
-		apply(t, l, like.Command{Item: postN(n), User: "u", Op: like.OpLike})
-	}
-	execute(t, primary, "ALTER TABLE likewise.likes RENAME TO kept")
-	execute(t, primary, `CREATE VIEW likewise.likes AS SELECT kept.* FROM likewise.kept,
-		(SELECT CASE WHEN pg_is_in_recovery() THEN pg_sleep(20) END) AS disk`)
-	asked := 0
-	eventually(t, "the replica was asked", func() bool {
-		for range 20 {
-			begin := time.Now()
-			page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
-			if took := time.Since(begin); err != nil || len(page.Facts) != 20 || took > 10*time.Second {
-				t.Fatalf("%d facts, %v after %v", len(page.Facts), err, took)
-			}
-		}
-		err := replica.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-			WHERE datname = current_database() AND wait_event = 'PgSleep'`).Scan(&asked)
-		return err == nil && asked > 0
-	})
 }

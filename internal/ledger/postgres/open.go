@@ -118,6 +118,7 @@ func (c *Config) pool(ctx context.Context, all *sockets, url string, size int) (
 	to.MaxConns = int32(size)
 	to.MaxConnLifetimeJitter = to.MaxConnLifetime / 10
 	to.ConnConfig.ConnectTimeout = 5 * time.Second
+	to.ConnConfig.OnNotice = heed
 	to.ConnConfig.DialFunc = all.through(to.ConnConfig.DialFunc)
 	if to.ConnConfig.RuntimeParams["application_name"] == "" {
 		to.ConnConfig.RuntimeParams["application_name"] = "likewise"

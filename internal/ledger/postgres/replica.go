@@ -30,7 +30,8 @@ const (
 
 // replica is a streaming replica of a shard's database.
 type replica struct {
-	pool *pgxpool.Pool
+	pool    *pgxpool.Pool
+	bounced bool // by a PgBouncer
 
 	mu      sync.Mutex
 	resting time.Time // until then it is not asked
@@ -102,13 +103,14 @@ func (l *Ledger) place(ctx context.Context, pool *pgxpool.Pool) (found bool, err
 	if have, _, err := recorded(ctx, s.write); err != nil || have != p {
 		return false, cmp.Or(err, fmt.Errorf("%w: a replica belongs to another ledger", like.ErrInvalid))
 	}
-	s.replicas.add(&replica{pool: pool})
+	s.replicas.add(&replica{pool: pool, bounced: l.cfg.PgBouncer})
 	return true, nil
 }
 
-// querier is a pool, or one connection of it.
+// querier is a pool, a connection of it, or a transaction.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
 // fresh runs a read that sees everything acknowledged before: on a replica that has
@@ -146,12 +148,12 @@ func (r *replica) read(ctx context.Context, s *shard, read func(context.Context,
 	if err != nil {
 		return false, nil // which says nothing of the replica
 	}
-	conn, err := r.replayed(ctx, end)
+	db, leave, err := r.replayed(ctx, end)
 	if err == nil {
-		defer conn.Release()
+		defer leave()
 		short, cancel := context.WithTimeout(ctx, replicaRead)
 		defer cancel()
-		err = read(short, conn)
+		err = read(short, db)
 	}
 	if err == nil || ctx.Err() != nil {
 		return true, err
@@ -160,30 +162,53 @@ func (r *replica) read(ctx context.Context, s *shard, read func(context.Context,
 	return false, nil
 }
 
-// replayed returns a connection to the replica as soon as that has replayed the log up
-// to a position; the caller releases it. One URL may stand for several servers, so that
-// what one connection has seen says nothing of the others.
-func (r *replica) replayed(ctx context.Context, end position) (*pgxpool.Conn, error) {
+// replayed returns what to read on as soon as that has replayed the log up to a
+// position; the caller leaves it.
+func (r *replica) replayed(ctx context.Context, end position) (db querier, leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, replicaWait)
 	defer cancel()
-	conn, err := r.pool.Acquire(ctx)
+	db, known, leave, err := r.session(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	known := conn.Conn().PgConn().CustomData()
 	seen, _ := known[seenPosition].(position)
 	for !seen.reaches(end) {
-		err := conn.QueryRow(ctx, replayedSQL).Scan(&seen.timeline, &seen.lsn)
+		err := db.QueryRow(ctx, replayedSQL).Scan(&seen.timeline, &seen.lsn)
 		if err == nil && !seen.reaches(end) && !sleep(ctx, time.Millisecond) {
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			conn.Release()
-			return nil, err
+			leave()
+			return nil, nil, err
 		}
 	}
 	known[seenPosition] = seen
-	return conn, nil
+	return db, leave, nil
+}
+
+// session returns what leads to one server all the time, and what is known of that
+// server. One URL may stand for several, so that only a connection does, or only a
+// transaction where PgBouncer gives each one any of its connections.
+func (r *replica) session(ctx context.Context) (db querier, known map[string]any, leave func(), err error) {
+	if r.bounced {
+		tx, err := r.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return tx, map[string]any{}, func() { leaveTx(ctx, tx) }, nil
+	}
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return conn, conn.Conn().PgConn().CustomData(), conn.Release, nil
+}
+
+// leaveTx ends a transaction that only read; when that fails, its connection is closed.
+func leaveTx(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
 }
 
 // rest leaves a replica alone for a while.

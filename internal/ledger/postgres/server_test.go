@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"sync"
 	"testing"
 	"time"
 
-	"likewise/internal/ledger"
 	"likewise/internal/like"
 	"likewise/test/servers"
 )
@@ -153,83 +151,38 @@ func TestCommitThatTheReplicaLacks(t *testing.T) {
 	}
 }
 
-// A replica takes over, and the old primary, which had gone on alone, is left as a replica
-// whose log is longer and has not what is acknowledged now.
-func TestReplicaOfAnotherTimeline(t *testing.T) {
+// Somebody cancels the wait of a COMMIT for the replica, as operators do with what seems
+// to hang. The COMMIT succeeds then, and is no acknowledgement.
+func TestCancelledWaitForTheReplica(t *testing.T) {
 	heavyTest(t)
 	t.Parallel()
-	old := servers.Postgres(t, servers.WithReplicas)
-	url := old.Database(t)
-	openTest(t, testConfig(url)).Close()
-	caughtUp(t, old)
-	primary := old.Replica()
-	primary.Promote(t)
-	alone := openTest(t, testConfig(url))
-	for n := range 300 {
-		apply(t, alone, like.Command{Item: postN(n), User: "alone", Op: like.OpLike})
-	}
-	alone.Close()
-	old.StandAlone(t)
-
-	cfg := testConfig(onServer(t, url, primary))
-	cfg.Replicas = []string{url}
-	l := openTest(t, cfg)
-	eventually(t, "the old primary is taken for a replica", func() bool { return len(l.shards[0].replicas.list()) == 1 })
-	for n := range 20 {
-		apply(t, l, like.Command{Item: postN(n), User: "u", Op: like.OpLike})
-		page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
-		if err != nil || len(page.Facts) != n+1 {
-			t.Errorf("%d facts, %v behind %d likes", len(page.Facts), err, n+1)
-		}
-	}
-}
-
-// A replica that is away when a node starts is used once it is there.
-func TestReplicaComesLater(t *testing.T) {
-	heavyTest(t)
-	t.Parallel()
-	primary := servers.Postgres(t, servers.WithReplicas)
-	url := primary.Database(t)
-	primary.Replica().Kill9(t)
+	primary, replica, url := replicated(t)
 	cfg := testConfig(url)
-	cfg.Replicas = []string{onServer(t, url, primary.Replica())}
+	cfg.QueueAge = 3 * time.Second
 	l := openTest(t, cfg)
-	apply(t, l, like.Command{Item: post("1"), User: "u", Op: like.OpLike})
-	page, err := l.LikedBy(t.Context(), "u", like.Fact{}, ledger.MaxPage)
-	if err != nil || len(page.Facts) != 1 {
-		t.Fatalf("%d facts, %v without the replica", len(page.Facts), err)
+	apply(t, l, like.Command{Item: post("1"), User: "before", Op: like.OpLike})
+	replica.Kill9(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := l.Apply(t.Context(), like.Command{Item: post("1"), User: "u", Op: like.OpLike})
+		ended <- err
+	}()
+	direct, cancelled := connect(t, primary.URL()), 0
+	for {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, like.ErrUnavailable) || cancelled == 0 {
+				t.Errorf("a like whose wait was cancelled %d times ended with %v, want ErrUnavailable", cancelled, err)
+			}
+			return
+		default:
+		}
+		var n int
+		err := direct.QueryRow(t.Context(), `SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity
+			WHERE wait_event = 'SyncRep' AND (query = 'COMMIT' OR query LIKE '%emit_message%')`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancelled += n
 	}
-	primary.Replica().Start(t)
-	eventually(t, "the replica is used", func() bool { return len(l.shards[0].replicas.list()) == 1 })
-}
-
-// caughtUp waits until the replica of a server has replayed everything.
-func caughtUp(tb testing.TB, primary *servers.PostgresServer) {
-	tb.Helper()
-	var end int64
-	const at = "SELECT (%s - '0/0')::bigint"
-	if err := connect(tb, primary.URL()).QueryRow(tb.Context(), fmt.Sprintf(at, "pg_current_wal_flush_lsn()")).Scan(&end); err != nil {
-		tb.Fatal(err)
-	}
-	replica := connect(tb, primary.Replica().URL())
-	eventually(tb, "the replica has replayed everything", func() bool {
-		var replayed int64
-		err := replica.QueryRow(tb.Context(), fmt.Sprintf(at, "pg_last_wal_replay_lsn()")).Scan(&replayed)
-		return err == nil && replayed >= end
-	})
-}
-
-// onServer is the URL of the same database of another server.
-func onServer(tb testing.TB, database string, server *servers.PostgresServer) string {
-	tb.Helper()
-	a, err := url.Parse(database)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	b, err := url.Parse(server.URL())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	a.Host = b.Host
-	return a.String()
 }

@@ -117,10 +117,7 @@ func (s *shard) transact(ctx context.Context, st *step, sql string) (*outcome, e
 		abandon(ctx, conn)
 		return nil, err
 	}
-	tag, err := conn.Exec(ctx, "COMMIT")
-	if err == nil && tag.String() != "COMMIT" {
-		err = errRolledBack
-	}
+	err = commit(ctx, conn, "COMMIT")
 	if err == nil {
 		conn.Release()
 		if o.tx.id != 0 && o.tx.era == 0 {
@@ -200,7 +197,7 @@ func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error 
 		case err == nil && status == "committed" && waited:
 			return nil
 		case err == nil && status == "committed":
-			if _, err = s.write.Exec(ctx, "SELECT pg_logical_emit_message(true, 'likewise', '')"); err == nil {
+			if err = s.mark(ctx); err == nil {
 				waited = true
 				continue
 			}
@@ -211,6 +208,13 @@ func (s *shard) resolve(ctx context.Context, tx transaction, cause error) error 
 			return fmt.Errorf("%w: %w", errUnknown, errors.Join(cause, err))
 		}
 	}
+}
+
+// mark commits behind everything that was committed before, and waits as that did.
+func (s *shard) mark(ctx context.Context) error {
+	return s.write.AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+		return commit(ctx, conn, "SELECT pg_logical_emit_message(true, 'likewise', '')")
+	})
 }
 
 // fate asks for the status of a transaction: committed, aborted, in progress, or
