@@ -44,7 +44,7 @@ func record(ctx context.Context, pool *pgxpool.Pool, p place) (place, error) {
 // arrange returns, for each shard number, which of the databases it is. Items are
 // placed by the number of databases, so that a ledger opens only with all of its
 // databases and no other; the order of the URLs does not matter. New databases get
-// their places in the order given, also while other nodes do the same.
+// their places in the order of the URLs as texts, also while other nodes do the same.
 func arrange(ctx context.Context, pools []*pgxpool.Pool) ([]int, error) {
 	places := make([]place, len(pools))
 	known, fresh := -1, 0
@@ -101,7 +101,7 @@ func settle(ctx context.Context, pools []*pgxpool.Pool, places []place, id strin
 			taken[p.shard] = true
 		}
 	}
-	for n := range places {
+	for _, n := range sorted(pools) {
 		if places[n].shards != 0 {
 			continue
 		}
@@ -116,6 +116,18 @@ func settle(ctx context.Context, pools []*pgxpool.Pool, places []place, id strin
 		}
 	}
 	return nil
+}
+
+// sorted returns the numbers of databases in an order that every node finds.
+func sorted(pools []*pgxpool.Pool) []int {
+	order := make([]int, len(pools))
+	for n := range order {
+		order[n] = n
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Compare(pools[a].Config().ConnString(), pools[b].Config().ConnString())
+	})
+	return order
 }
 
 // refuse says that databases do not make a ledger.
