@@ -24,6 +24,8 @@ const (
 
 	freezeCheck   = time.Second      // between two signs of life of the locks
 	freezeTimeout = 10 * time.Second // of one sign
+
+	freezePoll = 10 * time.Millisecond // between two looks for what others drain
 )
 
 // errFrozen is the failure of a command that came while the ledger stands still.
@@ -54,13 +56,14 @@ func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) err
 		}
 		txs = append(txs, tx)
 	}
-	// Whoever follows the feed has then been told everything before the standstill.
-	for _, s := range l.shards {
-		if err := s.drain(ctx); err != nil {
+	return holding(ctx, lose, txs, func(ctx context.Context) error {
+		errs := make([]error, len(l.shards))
+		l.each(func(s *shard) { errs[s.number] = s.settle(ctx) })
+		if err := cmp.Or(errs...); err != nil {
 			return l.failure(ctx, "freeze", err)
 		}
-	}
-	return holding(ctx, lose, txs, while)
+		return while(ctx)
+	})
 }
 
 // freeze takes the locks of one database and waits for the writes under way.
@@ -82,6 +85,27 @@ func (s *shard) freeze(ctx context.Context) (pgx.Tx, error) {
 		return nil, err
 	}
 	return tx, nil
+}
+
+// settle tells the feeds everything that was acknowledged before the standstill:
+// it drains whatever waits, and follows what others drained, who may have rows in hand
+// that only they can drain. It takes as long as that takes, or until ctx is done.
+func (s *shard) settle(ctx context.Context) error {
+	for {
+		if err := s.drain(ctx); err != nil {
+			return err
+		}
+		var left bool
+		if err := s.write.QueryRow(ctx, "SELECT EXISTS (SELECT FROM likewise.outbox)").Scan(&left); err != nil {
+			return err
+		}
+		if !left {
+			return s.follow(ctx)
+		}
+		if !sleep(ctx, freezePoll) {
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // holding runs while until it returns or a lock is lost. That the locks were held is

@@ -49,6 +49,8 @@ func (c columns) totals() ([]like.Total, error) {
 // follow tells the feeds what was drained since the last time, by anyone. When it may
 // have missed something, every feed ends and begins anew.
 func (s *shard) follow(ctx context.Context) error {
+	s.following.Lock()
+	defer s.following.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, tendTimeout)
 	defer cancel()
 	rows, err := s.write.Query(ctx, followSQL, strconv.FormatUint(s.journal.from, 10), s.journal.seen)

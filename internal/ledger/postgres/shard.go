@@ -28,6 +28,7 @@ type shard struct {
 	replicas    replicas
 	positions   positions
 	queue       *queue
+	following   sync.Mutex // over journal, until the feeds were told
 	journal     journal
 
 	writers, own sync.WaitGroup
