@@ -34,16 +34,29 @@ func (b *breaker) report(asked, failed set) {
 		switch {
 		case failed.has(i):
 			if failures.Add(1) == tolerated {
-				select {
-				case b.tripped <- struct{}{}:
-				default:
-				}
+				b.signal()
 			}
 		case asked.has(i):
 			if n := failures.Load(); n != 0 && n < tolerated {
 				failures.CompareAndSwap(n, 0)
 			}
 		}
+	}
+}
+
+// trip opens segments at once.
+func (b *breaker) trip(unfit set) {
+	for i := range segments {
+		if unfit.has(i) && b.failures[i].Swap(tolerated) < tolerated {
+			b.signal()
+		}
+	}
+}
+
+func (b *breaker) signal() {
+	select {
+	case b.tripped <- struct{}{}:
+	default:
 	}
 }
 

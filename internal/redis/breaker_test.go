@@ -47,4 +47,9 @@ func TestBreaker(t *testing.T) {
 	if b.open() != 0 {
 		t.Error("a segment that answered is still on probation")
 	}
+	<-b.tripped
+	b.trip(setOf(2))
+	if b.open() != setOf(2) || len(b.tripped) != 1 {
+		t.Errorf("open are %b, want segment 2 at once, and a signal", b.open())
+	}
 }

@@ -184,8 +184,8 @@ func (c *Client) tell(batch []offer) {
 	if len(commands) == 0 {
 		return
 	}
-	_, ok := do(c.closing, c, &c.metrics.publish, behind, asked, func(ctx context.Context) (struct{}, set) {
-		return struct{}{}, failedSegments(s.DoMulti(ctx, commands...), where)
+	_, ok := do(c.closing, c, &c.metrics.publish, behind, asked, func(ctx context.Context) (struct{}, verdict) {
+		return struct{}{}, judge(s.DoMulti(ctx, commands...), where)
 	})
 	if ok {
 		c.metrics.sent.Add(float64(sent))

@@ -36,9 +36,9 @@ func (c *Client) Get(ctx context.Context, items []like.Item) (totals []like.Tota
 		c.metrics.get.skipped.Inc()
 		return totals, known
 	}
-	results, _ := do(ctx, c, &c.metrics.get, c.cfg.Timeout, asked, func(ctx context.Context) ([]rueidis.RedisResult, set) {
+	results, _ := do(ctx, c, &c.metrics.get, c.cfg.Timeout, asked, func(ctx context.Context) ([]rueidis.RedisResult, verdict) {
 		results := s.DoMulti(ctx, commands...)
-		return results, failedSegments(results, where)
+		return results, judge(results, where)
 	})
 	for k, result := range results {
 		text, err := result.ToString()
@@ -51,16 +51,6 @@ func (c *Client) Get(ctx context.Context, items []like.Item) (totals []like.Tota
 		}
 	}
 	return totals, known
-}
-
-// failedSegments returns where the results say that nobody answered.
-func failedSegments(results []rueidis.RedisResult, where []int) (failed set) {
-	for k, result := range results {
-		if unreachable(result.Error()) {
-			failed.add(where[k])
-		}
-	}
-	return failed
 }
 
 // Put offers totals that the ledger has just confirmed to the cache. It does not
@@ -132,9 +122,9 @@ func (c *Client) store(batch []offer) (answered []offer) {
 		c.metrics.put.skipped.Inc()
 		return nil
 	}
-	results, _ := do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) ([]rueidis.RedisResult, set) {
+	results, _ := do(c.closing, c, &c.metrics.put, behind, asked, func(ctx context.Context) ([]rueidis.RedisResult, verdict) {
 		results := setScript.exec(ctx, s, runs...)
-		return results, failedSegments(results, where)
+		return results, judge(results, where)
 	})
 	for k, result := range results {
 		err := result.Error()

@@ -104,13 +104,13 @@ func (s *server) close() {
 	s.Close()
 }
 
-// Ready reports nil while all of Redis answers, or else, as [like.ErrUnavailable],
-// that it does not. A node works without.
+// Ready reports nil while all of Redis can be used, or else, as [like.ErrUnavailable],
+// that it cannot. A node works without.
 func (c *Client) Ready(context.Context) error {
 	if c.up() {
 		return nil
 	}
-	return fmt.Errorf("%w: redis does not answer", like.ErrUnavailable)
+	return fmt.Errorf("%w: redis cannot be used", like.ErrUnavailable)
 }
 
 func (c *Client) up() bool {
@@ -137,14 +137,14 @@ func (c *Client) reach() (s *server, open set) {
 	return s, c.breaker.open()
 }
 
-// do runs fn, which asks the given segments and returns what it learned and which
-// of them did not answer. It returns within the limit, whether fn does or not: the
+// do runs fn, which asks the given segments and returns what it learned, from them
+// and of them. It returns within the limit, whether fn does or not: the
 // client of Redis waits in places where it does not look at a context. ok is false
 // when there is no answer.
-func do[T any](ctx context.Context, c *Client, op *operation, limit time.Duration, asked set, fn func(context.Context) (T, set)) (answer T, ok bool) {
+func do[T any](ctx context.Context, c *Client, op *operation, limit time.Duration, asked set, fn func(context.Context) (T, verdict)) (answer T, ok bool) {
 	type outcome struct {
 		answer T
-		failed set
+		verdict
 	}
 	done := make(chan outcome, 1)
 	start := time.Now()
@@ -153,11 +153,12 @@ func do[T any](ctx context.Context, c *Client, op *operation, limit time.Duratio
 		// part of a cluster must not cost what other parts answered.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit-limit/5)
 		defer cancel()
-		answer, failed := fn(bounded)
+		answer, v := fn(bounded)
 		if c.closing.Err() == nil {
-			c.breaker.report(asked, failed)
+			c.breaker.report(asked, v.lost)
+			c.breaker.trip(v.unfit)
 		}
-		done <- outcome{answer, failed}
+		done <- outcome{answer, v}
 	})
 	if !began {
 		op.skipped.Inc()
@@ -168,10 +169,10 @@ func do[T any](ctx context.Context, c *Client, op *operation, limit time.Duratio
 	select {
 	case o := <-done:
 		op.seconds.Observe(time.Since(start).Seconds())
-		if o.failed == 0 {
-			op.succeeded.Inc()
-		} else {
+		if o.failed {
 			op.failed.Inc()
+		} else {
+			op.succeeded.Inc()
 		}
 		return o.answer, true
 	case <-late.C:

@@ -17,9 +17,10 @@
 //   - A total is kept for a fixed time from the moment the ledger confirmed it, so
 //     one that a failover of Redis brought back, or that all nodes died before they
 //     could replace, is gone after that time.
-//   - Each call has a short deadline. After a few failures calls are not made for a
-//     moment: counts come from the ledger, and limits are those of this process, so
-//     N nodes allow up to N times the limit.
+//   - Each call has a short deadline. After a few failures, or one answer of a server
+//     that is no primary any more, calls are not made for a moment: counts come from
+//     the ledger, and limits are those of this process, so N nodes allow up to N
+//     times the limit.
 //
 // Keys and messages carry the number of their format, so that nodes of two versions
 // of likewise do not read each other's. Whoever may write to Redis is trusted like

@@ -70,18 +70,16 @@ func (l *Limiter) ask(ctx context.Context, name string, args []string) (d limit.
 		c.metrics.limit.skipped.Inc()
 		return d, false
 	}
+	segment := s.segment(key)
 	var asked set
-	asked.add(s.segment(key))
-	missing, ok := do(ctx, c, &c.metrics.limit, c.cfg.Timeout, asked, func(ctx context.Context) (int64, set) {
-		result := takeScript.exec(ctx, s, run{key, args})[0]
-		n, err := result.AsInt64()
-		switch {
-		case unreachable(err):
-			return -1, asked
-		case err != nil:
-			return -1, 0
+	asked.add(segment)
+	missing, ok := do(ctx, c, &c.metrics.limit, c.cfg.Timeout, asked, func(ctx context.Context) (int64, verdict) {
+		results := takeScript.exec(ctx, s, run{key, args})
+		n, err := results[0].AsInt64()
+		if err != nil {
+			n = -1
 		}
-		return n, 0
+		return n, judge(results, []int{segment})
 	})
 	if !ok || missing < 0 {
 		return d, false

@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer, up func() bool) *metrics {
 	factory := promauto.With(reg)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "likewise_redis_up",
-		Help: "Whether all of Redis answers (1) or this node goes on without some of it (0).",
+		Help: "Whether all of Redis can be used (1) or this node goes on without some of it (0).",
 	}, func() float64 {
 		if up() {
 			return 1
@@ -39,7 +39,7 @@ func newMetrics(reg prometheus.Registerer, up func() bool) *metrics {
 	}, []string{"operation"})
 	calls := factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "likewise_redis_calls_total",
-		Help: "Calls to Redis by operation and outcome: ok, failed (some of it did not answer in time), or skipped because it had not answered lately. What failed or was skipped is answered by the ledger or decided by the limits of this node.",
+		Help: "Calls to Redis by operation and outcome: ok, failed (some of it did not answer in time, or refused), or skipped because it could not be used lately. What failed or was skipped is answered by the ledger or decided by the limits of this node.",
 	}, []string{"operation", "outcome"})
 	totals := factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "likewise_redis_bus_totals_total",
@@ -58,7 +58,7 @@ func newMetrics(reg prometheus.Registerer, up func() bool) *metrics {
 		sent: totals.WithLabelValues("sent"), received: totals.WithLabelValues("received"),
 		dropped: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_redis_dropped_total",
-			Help: "Totals that were not written to the cache because Redis was slow or did not answer. They are missed, not wrong.",
+			Help: "Totals that were not written to the cache because Redis was slow or could not be used. They are missed, not wrong.",
 		}),
 		malformed: factory.NewCounter(prometheus.CounterOpts{
 			Name: "likewise_redis_malformed_total",

@@ -56,12 +56,3 @@ func (s script) exec(ctx context.Context, r rueidis.Client, runs ...run) []rueid
 	}
 	return results
 }
-
-// unreachable tells a server that does not answer, or may not, from one that
-// answered, even with an error.
-func unreachable(err error) bool {
-	if answer, ok := rueidis.IsRedisErr(err); ok {
-		return answer.IsClusterDown() || answer.IsLoading()
-	}
-	return err != nil && !rueidis.IsRedisNil(err)
-}

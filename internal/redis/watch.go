@@ -38,7 +38,7 @@ func (c *Client) watch() {
 		loud := open != 0 && time.Since(logged) > repeatLog
 		if loud {
 			logged = time.Now()
-			c.log.Warn("Redis does not answer; counts come from the ledger, and limits are those of this node", "parts", open.size())
+			c.log.Warn("Redis cannot be used; counts come from the ledger, and limits are those of this node", "parts", open.size())
 		}
 		for c.breaker.open() != 0 {
 			if !sleep(c.closing, jitter(probePause)) {
@@ -47,7 +47,7 @@ func (c *Client) watch() {
 			c.breaker.heal(c.probe(s))
 		}
 		if loud {
-			c.log.Info("Redis answers again")
+			c.log.Info("Redis can be used again")
 		}
 	}
 }
@@ -72,26 +72,34 @@ func (c *Client) connect() *server {
 
 // probe returns which of the open segments answer as fast as a caller wants it.
 func (c *Client) probe(s *server) (healed set) {
-	ask := func(limit time.Duration) (answered set) {
+	open := c.breaker.open()
+	ask := func(limit time.Duration) verdict {
 		ctx, cancel := context.WithTimeout(c.closing, limit)
 		defer cancel()
-		var asked []int
+		var where []int
 		var commands rueidis.Commands
 		for i := range segments {
-			if c.breaker.isOpen(i) {
-				asked = append(asked, i)
-				commands = append(commands, s.B().Get().Key(c.key("probe:1", tags[i])).Build())
+			if open.has(i) {
+				where = append(where, i)
+				// Of all writes one that a replica refuses, and a full server does not.
+				commands = append(commands, s.B().Del().Key(c.key("probe:1", tags[i])).Build())
 			}
 		}
-		for k, result := range s.DoMulti(ctx, commands...) {
-			if !unreachable(result.Error()) {
-				answered.add(asked[k])
-			}
-		}
-		return answered
+		return judge(s.DoMulti(ctx, commands...), where)
 	}
-	ask(probeTimeout) // connects
-	return ask(c.cfg.Timeout)
+	if connected := ask(probeTimeout); connected.unfit != 0 && !s.cluster {
+		c.leaveServer(s)
+		return 0
+	}
+	return open &^ ask(c.cfg.Timeout).lost
+}
+
+// leaveServer has a server end the connection, subscriptions included, so that the
+// next one is made to where the name leads by then. A cluster tells where to go.
+func (c *Client) leaveServer(s *server) {
+	ctx, cancel := context.WithTimeout(c.closing, probeTimeout)
+	defer cancel()
+	s.Do(ctx, s.B().Arbitrary("QUIT").Build())
 }
 
 // jitter keeps nodes from doing the same at the same time.
