@@ -41,6 +41,9 @@ type column struct {
 	flushAt time.Time
 	retry   time.Duration
 	state   state
+
+	halving  time.Duration // halvingLimit outside tests
+	refusals map[[2]string]struct{}
 }
 
 // state is what the log last said.
@@ -71,6 +74,7 @@ func newColumn(collection string, table Table, cfg Config, reader ledger.Reader,
 	}
 	return &column{
 		collection: collection, cfg: cfg, place: p, reader: reader, changes: newChanges(cfg.MaxChanged), retry: retryLeast,
+		halving: halvingLimit, refusals: map[[2]string]struct{}{},
 		log: log.With(slog.String("collection", collection), slog.String("table", table.Name)),
 	}, nil
 }
@@ -133,10 +137,10 @@ func (c *column) flush(ctx context.Context) error {
 		return nil
 	}
 	writable := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !c.shape.holds(id) })
-	var held []string
+	var left []string
 	var err error
 	if len(writable) > 0 {
-		held, err = c.write(ctx, writable)
+		left, err = c.write(ctx, writable)
 	}
 	switch {
 	case errors.Is(err, errTooLarge) && len(ids) > ledger.MaxItems:
@@ -144,7 +148,7 @@ func (c *column) flush(ctx context.Context) error {
 	case err != nil:
 		c.changes.settle(ids)
 	default:
-		c.changes.settle(held)
+		c.changes.settle(left)
 		c.metrics.flushes.Inc()
 		c.metrics.skipped.Add(float64(len(ids) - len(writable)))
 		c.succeeded(ctx)
@@ -230,8 +234,9 @@ func stateOf(err error) state {
 	switch {
 	case ledgerFailed:
 		return unreadable
-	case errors.Is(err, like.ErrInvalid), strings.HasPrefix(code, "42"), strings.HasPrefix(code, "3"), strings.HasPrefix(code, "28"):
-		return unfit // no such table, database or user, or no right to it
+	case errors.Is(err, like.ErrInvalid), strings.HasPrefix(code, "42"), strings.HasPrefix(code, "3"), strings.HasPrefix(code, "28"),
+		aboutData(err):
+		return unfit // no such table, database or user, no right to it, or nothing may be written to it
 	}
 	return unreachable
 }

@@ -31,7 +31,11 @@
 // Rows that another transaction holds are left for the next flush: the mirror never
 // waits for a row, and so never has a part in a deadlock with the application.
 //
+// Rows that refuse their count, as a trigger, a constraint or a policy has them do,
+// are found by halves, each a transaction of its own, and left out. The next sweep
+// finds them wrong again, and so tries them again, as does their next change.
+//
 // The package must never insert a row, write a difference, wait for the database
-// while it holds up the feed, or stop the node because a table is missing, wrong or
-// out of reach.
+// while it holds up the feed, let one row hold up the others, or stop the node
+// because a table is missing, wrong or out of reach.
 package mirror

@@ -122,6 +122,9 @@ func TestLeastRights(t *testing.T) {
 	a.exec("REVOKE UPDATE (like_count) ON posts FROM likewise")
 	likes(t, l, "1", 3)
 	eventually(t, "the lack of the right is told", func() bool { return x.said("permission denied for table posts") > 0 })
+	if got := value(x.posts().metrics.refused); got != 0 {
+		t.Errorf("%v rows are blamed for it", got)
+	}
 	a.exec("GRANT UPDATE (like_count) ON posts TO likewise")
 	a.become(map[string]int64{"1": 3})
 }

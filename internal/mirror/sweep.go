@@ -108,8 +108,8 @@ func (c *column) compare(ctx context.Context, rows []row) error {
 	if len(differing) == 0 {
 		return nil
 	}
-	held, err := c.write(ctx, differing)
-	for _, id := range held {
+	left, err := c.write(ctx, differing)
+	for _, id := range left {
 		c.changes.add(id, time.Now())
 	}
 	return err

@@ -75,10 +75,9 @@ func (e ledgerError) Unwrap() error { return e.error }
 // errTooLarge is the failure of a statement that the database did not finish in time.
 var errTooLarge = errors.New("the database did not write the counts in time")
 
-// write makes the rows of ids equal to the totals, in one transaction and one
-// statement that writes. It returns the ids whose rows another transaction has. Ids
-// must be such that a row can have them.
-func (c *column) write(ctx context.Context, ids []string) (held []string, err error) {
+// writeOnce makes the rows of ids equal to the totals, in one transaction and one
+// statement that writes. It returns the ids whose rows another transaction has.
+func (c *column) writeOnce(ctx context.Context, ids []string) (held []string, err error) {
 	var rows int64
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 	err = pgx.BeginTxFunc(ctx, c.conn, options, func(tx pgx.Tx) error {
@@ -118,8 +117,12 @@ func (c *column) lock(ctx context.Context, tx pgx.Tx) error {
 
 const queryCanceled = "57014"
 
-// codeOf is the SQLSTATE of an error that the database reported, or empty.
+// codeOf is the SQLSTATE of an error that the database reported, or empty. The ledger
+// may have a database of its own, which is another one.
 func codeOf(err error) string {
+	if _, ok := errors.AsType[ledgerError](err); ok {
+		return ""
+	}
 	if reported, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return reported.Code
 	}
