@@ -4,34 +4,19 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"likewise/internal/like"
 	"likewise/test/harness"
 	"likewise/test/servers"
 )
 
-// TestMain waits longer for goroutines than goleak does: the client of a cluster
-// closes connections that it does not need any more after five seconds.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	err := goleak.Find()
-	for deadline := time.Now().Add(8 * time.Second); err != nil && time.Now().Before(deadline); {
-		err = goleak.Find()
-	}
-	if err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { harness.MainWithoutLeaks(m) }
 
 // TestOne and TestCluster run the tests that need a Redis and do it no harm, all on
 // the same one.

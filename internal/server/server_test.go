@@ -19,15 +19,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"likewise/internal/auth"
 	"likewise/internal/config"
 	"likewise/internal/like"
 	"likewise/internal/observe"
+	"likewise/test/harness"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { harness.MainWithoutLeaks(m) }
 
 // testConfig is a server on free ports, without limits for one user.
 func testConfig(t testing.TB) config.Config {

@@ -7,20 +7,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 
 	"likewise/test/harness"
 	"likewise/test/servers"
 )
 
-// No goroutine watches the servers, not even the shared one. A closed client of a
-// cluster may sleep for a second more before a last look at the nodes, and for five
-// before it closes connections to nodes that moved.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"),
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+// No goroutine watches the servers, not even the shared one.
+func TestMain(m *testing.M) { harness.MainWithoutLeaks(m) }
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
