@@ -30,6 +30,7 @@ type shard struct {
 	queue       *queue
 	following   sync.Mutex // over journal, until the feeds were told
 	journal     journal
+	cut         atomic.Int32 // how often the items of a drain are halved now
 
 	writers, own sync.WaitGroup
 	stop         context.CancelFunc // ends everything; writers are waited for first
@@ -48,7 +49,10 @@ func (s *shard) start(ctx context.Context) {
 	for range s.cfg.Writers {
 		s.writers.Go(func() { s.work(ctx) })
 	}
-	s.own.Go(func() { s.tend(ctx) })
+	s.own.Go(func() { s.repeat(ctx, "feeds", s.follow) }) // however long a drain takes
+	if s.cfg.Drain {
+		s.own.Go(func() { s.tend(ctx) })
+	}
 	s.own.Go(func() { s.expire(ctx) })
 }
 

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	drainRows   = 256              // outbox rows of one drain
-	drainTime   = time.Second      // of all drains of a turn
+	drainRows   = 256              // outbox rows of one drain, at most
+	drainCuts   = 13               // how often the items of one can be halved
+	drainItems  = 1 << drainCuts   // of one drain, but a row more for the last one
+	drainTime   = time.Second      // of all drains of a turn, and of one that is not too large
 	tendTimeout = 30 * time.Second // of one statement; the next one begins anew
 	trimEvery   = 10 * time.Second
 )
@@ -27,78 +29,105 @@ var sweepSQL string
 //go:embed sql/trim.sql
 var trimSQL string
 
-// tend drains the outbox, tells what was drained here and elsewhere, and throws away
-// what nobody needs any more. A database that is away is tried again at the next turn.
+// tend drains the outbox and throws away what nobody needs any more.
 func (s *shard) tend(ctx context.Context) {
 	var trimmed time.Time
-	failing := false
-	for sleep(ctx, s.cfg.DrainInterval) {
-		err := s.turn(ctx)
-		if err == nil && s.cfg.Drain && time.Since(trimmed) > trimEvery {
+	s.repeat(ctx, "totals", func(ctx context.Context) error {
+		err := s.drain(ctx)
+		if err == nil && time.Since(trimmed) > trimEvery {
 			trimmed = time.Now()
 			err = s.exec(ctx, trimSQL, retention.String())
 		}
+		return err
+	})
+}
+
+// repeat takes turns until ctx is done. A database that is away is tried again at the
+// next one.
+func (s *shard) repeat(ctx context.Context, what string, turn func(ctx context.Context) error) {
+	failing := false
+	for sleep(ctx, s.cfg.DrainInterval) {
+		err := turn(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			s.log.Error("totals stand still", "error", err)
+			s.log.Error(what+" stand still", "error", err)
 		case err == nil && failing:
-			s.log.Info("totals move again")
+			s.log.Info(what + " move again")
 		}
 		failing = err != nil
 	}
 }
 
-func (s *shard) turn(ctx context.Context) error {
-	if s.cfg.Drain {
-		if err := s.drain(ctx); err != nil {
-			return err
-		}
-	}
-	return s.follow(ctx)
-}
-
 // drain moves totals until the outbox has no full helping left, or for so long that
-// what others drained has to be looked at.
+// what lies behind the drains has to be swept.
 func (s *shard) drain(ctx context.Context) error {
 	begin := time.Now()
 	for moved := false; ; moved = true {
-		rows, totals, err := s.drainOnce(ctx)
+		h, err := s.drainOnce(ctx)
 		if err != nil {
 			return err
 		}
 		s.alive.Store(time.Now().UnixNano())
-		s.drained.Add(uint64(rows))
-		if len(totals) > 0 {
-			s.broadcast.Publish(totals)
+		s.drained.Add(uint64(h.rows))
+		if len(h.totals) > 0 {
+			s.broadcast.Publish(h.totals)
 			if s.cfg.OnDrain != nil {
-				s.cfg.OnDrain(totals)
+				s.cfg.OnDrain(h.totals)
 			}
 		}
-		if rows == drainRows && time.Since(begin) < drainTime {
+		if h.full && time.Since(begin) < drainTime {
 			continue
 		}
-		if rows > 0 || moved {
+		if h.rows > 0 || moved {
 			return s.exec(ctx, sweepSQL)
 		}
 		return nil
 	}
 }
 
-func (s *shard) drainOnce(ctx context.Context) (rows int64, totals []like.Total, err error) {
+// helping is what one drain took.
+type helping struct {
+	rows   int64
+	full   bool // there may be more
+	totals []like.Total
+}
+
+func (s *shard) drainOnce(ctx context.Context) (h helping, err error) {
+	begin := time.Now()
+	defer func() { s.adapt(h, time.Since(begin), err) }()
 	ctx, cancel := context.WithTimeout(ctx, tendTimeout)
 	defer cancel()
 	var moved columns
-	err = s.write.QueryRow(ctx, drainSQL, drainRows).Scan(&rows, &moved.items, &moved.counts, &moved.versions)
+	var found int64
+	err = s.write.QueryRow(ctx, drainSQL, drainRows, drainItems>>s.cut.Load()).
+		Scan(&found, &h.rows, &moved.items, &moved.counts, &moved.versions)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil, nil
+		return helping{}, nil
 	}
 	if err != nil {
-		return 0, nil, err
+		return helping{}, err
 	}
-	totals, err = moved.totals()
-	return rows, totals, err
+	h.full = found == drainRows || h.rows < found
+	h.totals, err = moved.totals()
+	return h, err
+}
+
+// adapt fits the next drain to how fast the last one was. What failed may have been too
+// much for the time that a statement has, so that no part of it was done: a single row
+// comes next.
+func (s *shard) adapt(h helping, took time.Duration, err error) {
+	cut := s.cut.Load()
+	switch {
+	case err != nil:
+		cut = drainCuts
+	case took > drainTime:
+		cut++
+	case h.full && took < drainTime/4:
+		cut--
+	}
+	s.cut.Store(min(max(cut, 0), drainCuts))
 }
 
 // exec runs a statement without an answer.
