@@ -30,7 +30,7 @@ func (h *Hub) audienceOf(items []like.Item) (*audience, []*load) {
 	}
 	var loads []*load
 	for _, e := range entries {
-		if l := h.need(e); l != nil && !slices.Contains(loads, l) {
+		if l := e.need(); l != nil && !slices.Contains(loads, l) {
 			loads = append(loads, l)
 		}
 	}

@@ -112,7 +112,7 @@ func (h *Hub) join(ctx context.Context, c *client, items []like.Item) error {
 	if err != nil {
 		return err
 	}
-	return h.await(ctx, loads)
+	return h.await(ctx, c, loads)
 }
 
 func (h *Hub) seatAt(c *client, items []like.Item) ([]*load, error) {

@@ -15,6 +15,7 @@ type entry struct {
 	dirty     bool       // it is newer than what is encoded
 	changed   uint64     // sequence with which it was published
 	encoded   []byte     // as published; never changed, only replaced
+	reader    *reader    // of its shard
 	load      *load      // the read that will make it known, if there is one
 	audiences map[*audience]struct{}
 	left      time.Time // when the last audience left
@@ -89,7 +90,11 @@ func (h *Hub) entry(item like.Item) *entry {
 	if e == nil {
 		// A copy: an item cut out of a request would keep the whole request alive.
 		item = like.Item{Collection: strings.Clone(item.Collection), ID: strings.Clone(item.ID)}
-		e = &entry{total: like.Total{Item: item}, audiences: map[*audience]struct{}{}}
+		e = &entry{
+			total:     like.Total{Item: item},
+			reader:    h.readers[h.shardOf(item)],
+			audiences: map[*audience]struct{}{},
+		}
 		h.items[item] = e
 	}
 	return e

@@ -15,7 +15,8 @@ import (
 )
 
 // Totals reads the total of each item, in request order. It must not be older than
-// what the feed has yielded: a [ledger.Reader] is one, a cache is not.
+// what the feed has yielded: a [ledger.Reader] is one, a cache is not. When it is a
+// [ledger.Sharded], one shard that hangs holds up only streams with items of it.
 type Totals interface {
 	Totals(ctx context.Context, items []like.Item) ([]like.Total, error)
 }
@@ -30,8 +31,9 @@ type Hub struct {
 	epoch   string       // tells the ids of this hub from those of others
 	seed    maphash.Seed // of the hash of a set of items
 
-	reads chan struct{} // holds one token while there is something to read
-	own   sync.WaitGroup
+	readers []*reader // one for each shard of the ledger
+	shardOf func(like.Item) int
+	own     sync.WaitGroup
 
 	// All below is guarded by mu. No input or output happens under it.
 	mu        sync.Mutex
@@ -46,9 +48,7 @@ type Hub struct {
 	empty     chan struct{} // closed when the last client is gone, once draining
 	perUser   map[like.User]int
 	perAddr   map[string]int
-	loading   *load       // what the next read is to bring
-	recheck   []like.Item // what is to be read again
-	poller    *poller     // nil until a client needs it
+	poller    *poller // nil until a client needs it
 
 	flushing flushing // owned by the goroutine that flushes
 }
@@ -58,13 +58,15 @@ func New(cfg Config, totals Totals, log *slog.Logger, reg prometheus.Registerer)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	shards, shardOf := ledger.Shards(totals)
 	h := &Hub{
 		cfg:       cfg,
 		totals:    totals,
 		log:       log.With("component", "live"),
 		epoch:     rand.Text()[:10],
 		seed:      maphash.MakeSeed(),
-		reads:     make(chan struct{}, 1),
+		readers:   newReaders(shards),
+		shardOf:   shardOf,
 		seq:       1,
 		items:     map[like.Item]*entry{},
 		audiences: map[uint64]*audience{},
@@ -88,7 +90,9 @@ func New(cfg Config, totals Totals, log *slog.Logger, reg prometheus.Registerer)
 func (h *Hub) Run(ctx context.Context, feeder ledger.Feeder) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { h.read(ctx) })
+	for _, r := range h.readers {
+		wg.Go(func() { h.read(ctx, r) })
+	}
 	wg.Go(func() { h.tick(ctx) })
 	err := h.followAll(ctx, feeder)
 	cancel()
