@@ -122,7 +122,7 @@ type Postgres struct {
 	QueueLength    int           `key:"queue_length" default:"16384" min:"1000" max:"1000000" unit:"commands" doc:"commands that may wait for each database; more are refused with 503"`
 	QueueAge       time.Duration `key:"queue_age" default:"1s" min:"1ms" max:"1m" doc:"longest wait of a command, also while the database is away; older ones are refused with 503"`
 	DrainInterval  time.Duration `key:"drain_interval" default:"250ms" min:"10ms" max:"10s" doc:"time between two rounds that bring totals up to date; they lag by about that much"`
-	MaxConnections int           `key:"max_connections" default:"16" min:"3" max:"10000" unit:"connections" doc:"connections of a node to each database and replica; at least two more than writers"`
+	MaxConnections int           `key:"max_connections" default:"16" min:"3" max:"10000" unit:"connections" doc:"connections of a node to each database and replica; at least two more than writers. A standstill takes one more"`
 	PgBouncer      bool          `key:"pgbouncer" default:"false" doc:"the URLs lead to PgBouncer in transaction mode"`
 	AcceptUnsafe   bool          `key:"accept_unsafe" default:"false" doc:"start although fsync, full_page_writes or synchronous_commit is off in a database, so that it can lose acknowledged likes"`
 }

@@ -20,7 +20,8 @@ type Config struct {
 	// PgBouncer says that the URLs lead to PgBouncer in transaction mode, where
 	// nothing can be prepared.
 	PgBouncer bool
-	// MaxConnections to each database, at least two more than Writers.
+	// MaxConnections to each database, at least two more than Writers. A standstill has
+	// one of its own beside them.
 	MaxConnections int
 
 	// Writers is how many transactions this node may have under way in a database.

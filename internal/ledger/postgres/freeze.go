@@ -44,9 +44,7 @@ func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) err
 	var txs []pgx.Tx
 	defer func() {
 		for _, tx := range txs {
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			_ = tx.Rollback(end) // a connection that is gone holds no lock either
-			cancel()
+			unlock(ctx, tx)
 		}
 	}()
 	for _, s := range l.shards {
@@ -66,10 +64,16 @@ func (l *Ledger) Freeze(ctx context.Context, while func(ctx context.Context) err
 	})
 }
 
-// freeze takes the locks of one database and waits for the writes under way.
+// freeze takes the locks of one database and waits for the writes under way. The
+// transaction has a connection of its own, since a standstill may outlast many reads.
 func (s *shard) freeze(ctx context.Context) (pgx.Tx, error) {
-	tx, err := s.read.Begin(ctx)
+	conn, err := pgx.ConnectConfig(ctx, s.read.Config().ConnConfig)
 	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		_ = conn.Close(ctx)
 		return nil, err
 	}
 	var alone bool
@@ -81,10 +85,23 @@ func (s *shard) freeze(ctx context.Context) (pgx.Tx, error) {
 		_, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(freezeLock))
 	}
 	if err != nil {
-		_ = tx.Rollback(ctx)
+		unlock(ctx, tx)
 		return nil, err
 	}
 	return tx, nil
+}
+
+// unlock ends a transaction and its connection, whether or not ctx is done. One that is
+// gone holds no lock either.
+func unlock(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+	_ = tx.Conn().Close(ctx)
+	select {
+	case <-tx.Conn().PgConn().CleanupDone(): // a statement that was cut off is cancelled
+	case <-ctx.Done():
+	}
 }
 
 // settle tells the feeds everything that was acknowledged before the standstill:

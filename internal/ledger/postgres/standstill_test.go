@@ -127,3 +127,25 @@ func TestFreezeGivesUpWaiting(t *testing.T) {
 		t.Errorf("the standstill ended with %v", err)
 	}
 }
+
+// A standstill takes no connection from the reads, however few they have.
+func TestFreezeLeavesReadsAlone(t *testing.T) {
+	t.Parallel()
+	cfg := hasty(servers.Database(t))
+	cfg.MaxConnections = cfg.Writers + 2
+	l := openTest(t, cfg)
+	apply(t, l, like.Command{Item: post("1"), User: "u", Op: like.OpLike})
+	err := l.Freeze(t.Context(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		for _, err := range l.Export(ctx) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("an export while the ledger stands still: %v", err)
+	}
+}
