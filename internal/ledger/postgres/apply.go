@@ -27,9 +27,9 @@ var applySQL = strings.Replace(applyFastSQL, "RETURNING user_id, item\n", "ON CO
 // middle, is never acknowledged because the server has lost its patience with a
 // replica (statement_timeout and client_min_messages are for the COMMIT), never scans a
 // table, whatever the planner knew of it when it was empty, and says whether the ledger
-// may be written to. apply.sql has one good plan: to plan it for every batch anew takes ten times as long
-// as to run it for a command. Where a scan cannot be avoided it seems so expensive that
-// the planner would also compile it.
+// may be written to. apply.sql has one good plan: to plan it for every batch anew takes
+// ten times as long as to run it for a command. Where a scan cannot be avoided it seems
+// so expensive that the planner would also compile it.
 const beginSQL = `SELECT pg_try_advisory_xact_lock_shared($1)
 	FROM set_config('idle_in_transaction_session_timeout', '10s', true) a, set_config('enable_seqscan', 'off', true) b,
 		set_config('plan_cache_mode', 'force_generic_plan', true) c, set_config('jit', 'off', true) d,

@@ -33,9 +33,9 @@
 //   - R1 on replicas: a read asks the primary for its position in the log and waits
 //     until the replica has replayed it, else the primary answers. Primaries note the
 //     timeline of their log in a row, since a replica of a former primary may be
-//     further in a log of its own. A replica may
-//     show a commit that the primary does not show yet, so of two reads during a
-//     command the first may see it and the second not.
+//     further in a log of its own. A replica may show a commit that the primary does
+//     not show yet, so of two reads during a command the first may see it and the
+//     second not.
 //
 // The package must never: acknowledge before the COMMIT was answered or found, move a
 // total anywhere but in a drain or a repair, or read a total from a replica (two

@@ -39,6 +39,27 @@ func waits(t *testing.T, pool *pgxpool.Pool) (rows int) {
 	return rows
 }
 
+// tellsAll demands that a standstill begins with nothing left in any database, and with
+// so many totals told at once.
+func tellsAll(t *testing.T, l *Ledger, next func() ([]like.Total, error, bool), totals int) {
+	t.Helper()
+	err := l.Freeze(t.Context(), func(context.Context) error {
+		for _, s := range l.shards {
+			if rows := waits(t, s.read); rows > 0 {
+				t.Errorf("%d rows of database %d are told to nobody", rows, s.number)
+			}
+		}
+		batch, err, _ := next()
+		if len(batch) != totals {
+			t.Errorf("the feed shows %v", batch)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // However long a backlog is, nothing of it is left when a standstill begins, in any
 // database.
 func TestFreezeDrainsABacklog(t *testing.T) {
@@ -49,21 +70,7 @@ func TestFreezeDrainsABacklog(t *testing.T) {
 		execute(t, s, `CREATE TRIGGER disk BEFORE INSERT ON likewise.totals FOR EACH STATEMENT EXECUTE FUNCTION likewise.disk()`)
 		execute(t, s, `INSERT INTO likewise.outbox (last, items, deltas) SELECT 1, '{posts/1}', '{0}' FROM generate_series(1, 800)`)
 	}
-	err := l.Freeze(t.Context(), func(context.Context) error {
-		for _, s := range l.shards {
-			if rows := waits(t, s.read); rows > 0 {
-				t.Errorf("%d rows of database %d are told to nobody", rows, s.number)
-			}
-		}
-		batch, err, _ := next()
-		if len(batch) != 1 {
-			t.Errorf("the feed shows %v", batch)
-		}
-		return err
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	tellsAll(t, l, next, 1)
 }
 
 // What another drain has taken is waited for, and told.
@@ -84,21 +91,7 @@ func TestFreezeWaitsForOtherDrains(t *testing.T) {
 	apply(t, l, like.Command{Item: post("left"), User: "u", Op: like.OpLike})
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() {
-		err := l.Freeze(t.Context(), func(context.Context) error {
-			if rows := waits(t, l.shards[0].read); rows > 0 {
-				t.Errorf("%d rows are told to nobody", rows)
-			}
-			batch, err, _ := next()
-			if len(batch) != 2 {
-				t.Errorf("the feed shows %v", batch)
-			}
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
+	wg.Go(func() { tellsAll(t, l, next, 2) })
 	totalIs(t, l, post("left"), 1) // the standstill has drained what it could
 	if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
